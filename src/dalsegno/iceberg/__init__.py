@@ -1,0 +1,14 @@
+"""What the tables say.
+
+Everything here works on Iceberg's metadata alone: a table's metadata file, the manifest lists its snapshots name, and
+the manifests those name. No data file is ever opened.
+
+    catalogs     one definition of a catalog → PyIceberg properties and Spark configuration; load, register, swap
+    files        read, write, copy, list and delete through PyIceberg's FileIO
+    avro         manifest lists and manifests, with the schema embedded in each file
+    history      metadata file → model.History
+    manifests    which manifests hold what a range of snapshots added, filtered where others are mixed in
+    change_table a cloned metadata file + copied manifests + one register call
+    entries      files, partitions and bounds inside manifests, for ranges and reports
+    pins         the branch that keeps unprocessed history from expiring
+"""

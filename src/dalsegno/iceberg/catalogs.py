@@ -1,0 +1,346 @@
+"""One definition of a catalog → PyIceberg properties and Spark configuration; and what dalsegno asks of a catalog.
+
+PyIceberg does the talking. Two things it cannot do are done here for SQL catalogs, with the same compare-and-swap on the
+metadata location that Iceberg's own JDBC catalog uses: finding a table without parsing all of its metadata, and changing
+references of a table of format version 3.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pyiceberg.catalog import Catalog as PyIcebergCatalog
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotInstalledError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io import load_file_io
+
+from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
+from dalsegno.iceberg.files import Files
+from dalsegno.iceberg.history import MAIN, RawMetadata, branch_heads, parse_metadata
+from dalsegno.model.tables import TableName
+from dalsegno.settings import CatalogSettings, CatalogType
+
+_SPARK_TYPES = {CatalogType.REST: "rest", CatalogType.HIVE: "hive", CatalogType.GLUE: "glue"}
+#: Properties that mean the same but are spelt differently by PyIceberg and by Iceberg's Java library.
+_JAVA_NAMES = {"s3.region": "client.region"}
+_DEFAULT_PREVIOUS_VERSIONS = 100
+
+Ref = Mapping[str, Any]
+
+
+class ConcurrentChange(Exception):
+    """Somebody else changed the table in between: load it again and retry."""
+
+
+def pyiceberg_properties(catalog: CatalogSettings) -> dict[str, str]:
+    """What PyIceberg's ``load_catalog`` takes."""
+    properties = {"type": catalog.type.value, **catalog.properties}
+    if catalog.uri:
+        properties["uri"] = _psycopg(catalog.uri) if catalog.type is CatalogType.SQL else catalog.uri
+    if catalog.warehouse:
+        properties["warehouse"] = catalog.warehouse
+    # A server that sends only the snapshots that references name would hide the history captures walk through.
+    if catalog.type is CatalogType.REST:
+        properties["snapshot-loading-mode"] = "all"
+    return properties | dict(catalog.pyiceberg)
+
+
+def spark_configuration(catalog: CatalogSettings) -> dict[str, str]:
+    """What a Spark session needs to see the same catalog under the same name."""
+    own = {_JAVA_NAMES.get(key, key): value for key, value in catalog.properties.items()}
+    if catalog.type is CatalogType.SQL:
+        own |= _jdbc(catalog)
+    else:
+        own["type"] = _SPARK_TYPES[catalog.type]
+        if catalog.uri:
+            own["uri"] = catalog.uri
+    if catalog.warehouse:
+        own["warehouse"] = catalog.warehouse
+    prefix = f"spark.sql.catalog.{catalog.name}"
+    own |= catalog.spark
+    return {prefix: "org.apache.iceberg.spark.SparkCatalog"} | {f"{prefix}.{k}": v for k, v in own.items()}
+
+
+def _jdbc(catalog: CatalogSettings) -> dict[str, str]:
+    from sqlalchemy.engine import make_url  # noqa: PLC0415 - only SQL catalogs need it
+
+    url = make_url(catalog.uri or "")
+    kind = url.get_backend_name()
+    if kind == "sqlite":
+        address = f"jdbc:sqlite:{url.database}"
+    else:
+        query = "&".join(f"{key}={value}" for key, value in url.query.items())
+        port = f":{url.port}" if url.port else ""
+        address = f"jdbc:{kind}://{url.host or 'localhost'}{port}/{url.database}" + (
+            f"?{query}" if query else ""
+        )
+    own = {"type": "jdbc", "uri": address, "jdbc.schema-version": "V1"}
+    if url.username:
+        own["jdbc.user"] = url.username
+    if url.password:
+        own["jdbc.password"] = str(url.password)
+    return own
+
+
+def _psycopg(uri: str) -> str:
+    """SQLAlchemy's spelling of a PostgreSQL URL with the driver that dalsegno installs."""
+    scheme, separator, rest = uri.partition("://")
+    return f"postgresql+psycopg{separator}{rest}" if scheme in ("postgres", "postgresql") else uri
+
+
+def _make_local_folders(catalog: CatalogSettings) -> None:
+    """A catalog on SQLite needs the folder of its file, which a first use finds missing."""
+    prefix = "sqlite:///"
+    if catalog.uri and catalog.uri.startswith(prefix):
+        Path(catalog.uri.removeprefix(prefix)).parent.mkdir(parents=True, exist_ok=True)
+
+
+@dataclass(frozen=True)
+class LoadedTable:
+    """A table as its catalog had it at one moment."""
+
+    name: TableName
+    metadata: RawMetadata
+    metadata_location: str
+    files: Files
+
+
+class Catalog:
+    """What dalsegno asks of any catalog."""
+
+    def __init__(self, settings: CatalogSettings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def pyiceberg(self) -> PyIcebergCatalog:
+        """The connection, made on first use."""
+        _make_local_folders(self.settings)
+        with self._talking("be reached"):
+            return load_catalog(self.settings.name, **pyiceberg_properties(self.settings))
+
+    def close(self) -> None:
+        """Let go of connections; the catalog may be used again."""
+        engine = getattr(self.__dict__.get("pyiceberg"), "engine", None)
+        if engine is not None:
+            engine.dispose()
+
+    def load(self, name: TableName) -> LoadedTable:
+        with self._talking(f"load {name}"):
+            table = self.pyiceberg.load_table(name.identifier)
+            files = Files(table.io)
+            return LoadedTable(
+                name, parse_metadata(files.read(table.metadata_location)), table.metadata_location, files
+            )
+
+    def has(self, name: TableName) -> bool:
+        with self._talking(f"look for {name}"):
+            return self.pyiceberg.table_exists(name.identifier)
+
+    def namespaces(self) -> list[tuple[str, ...]]:
+        with self._talking("list namespaces"):
+            return list(self.pyiceberg.list_namespaces())
+
+    def tables(self, namespace: tuple[str, ...]) -> list[TableName]:
+        with self._talking("list tables"):
+            try:
+                found = list(self.pyiceberg.list_tables(namespace))
+            except NoSuchNamespaceError:
+                return []
+        return [TableName(self.settings.name, tuple(item[:-1]), item[-1]) for item in found]
+
+    def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
+        with self._talking(f"create the namespace {'.'.join(namespace)}"):
+            self.pyiceberg.create_namespace_if_not_exists(namespace)
+
+    def register(self, name: TableName, metadata_location: str) -> bool:
+        """Make a table appear, complete, under a name; False if there is a table of that name already."""
+        with self._talking(f"register {name}"):
+            try:
+                self.pyiceberg.register_table(name.identifier, metadata_location)
+            except TableAlreadyExistsError:
+                return False
+            except NoSuchNamespaceError:
+                self.pyiceberg.create_namespace_if_not_exists(name.namespace)
+                return self.register(name, metadata_location)
+            return True
+
+    def forget(self, name: TableName) -> None:
+        """Remove the catalog's entry and nothing else: ``purge`` would delete borrowed data files."""
+        with self._talking(f"drop {name}"):
+            try:
+                self.pyiceberg.drop_table(name.identifier)
+            except NoSuchTableError:
+                return
+
+    def files_at(self, location: str) -> Files:
+        """File access with the catalog's own properties, for locations that belong to no table."""
+        return Files(load_file_io({**self.pyiceberg.properties}, location))
+
+    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> None:
+        """Create or move a reference of a table, if nobody moved that one in between; else ConcurrentChange."""
+        from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate  # noqa: PLC0415 - slow import
+
+        existing = table.metadata.get("refs", {}).get(ref_name)
+        requirement = AssertRefSnapshotId(
+            ref=ref_name, **{"snapshot-id": existing and existing["snapshot-id"]}
+        )
+        update = SetSnapshotRefUpdate(**{"ref-name": ref_name}, **ref)
+        with self._talking(f"write a branch into {table.name}"):
+            try:
+                loaded = self.pyiceberg.load_table(table.name.identifier)
+                self.pyiceberg.commit_table(loaded, (requirement,), (update,))
+            except CommitFailedException as error:
+                raise ConcurrentChange(str(error)) from error
+
+    @contextmanager
+    def _talking(self, doing: str) -> Iterator[None]:
+        """Turn what a driver raises into our errors; addresses may hold passwords, so they are not repeated."""
+        try:
+            yield
+        except (DalsegnoError, ConcurrentChange):
+            raise
+        except NoSuchTableError as error:
+            raise UnknownName(
+                f"Catalog {self.settings.name!r} could not {doing}: there is no such table.",
+                hint=f"See what is there: dalsegno catalogs tables {self.settings.name}",
+            ) from error
+        except (NotInstalledError, ModuleNotFoundError) as error:
+            raise UserError(
+                f"Catalog {self.settings.name!r} needs a package that is not installed: {error}.",
+                hint=f"pip install 'dalsegno[{_EXTRAS.get(self.settings.type, 'postgres')}]'",
+            ) from error
+        except Exception as error:  # noqa: BLE001 - drivers raise anything; the cause stays chained
+            raise PlatformError(
+                f"Catalog {self.settings.name!r} ({self.settings.type}) could not {doing}: {_summary(error)}",
+                hint="Check with: dalsegno catalogs check",
+            ) from error
+
+
+_EXTRAS = {CatalogType.GLUE: "glue", CatalogType.HIVE: "hive"}
+
+
+def _summary(error: Exception) -> str:
+    """One line of an error; SQLAlchemy's further lines repeat the statement and its values."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip() if lines else 'no details'}"
+
+
+class SqlCatalog(Catalog):
+    """A catalog in a SQL database, shared with Iceberg's JDBC catalog."""
+
+    def load(self, name: TableName) -> LoadedTable:
+        with self._talking(f"load {name}"):
+            location = self._metadata_location(name)
+            files = Files(load_file_io({**self.pyiceberg.properties}, location))
+            return LoadedTable(name, parse_metadata(files.read(location)), location, files)
+
+    def register(self, name: TableName, metadata_location: str) -> bool:
+        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
+        from sqlalchemy import insert  # noqa: PLC0415
+        from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
+
+        catalog: Any = self.pyiceberg
+        self.ensure_namespace(name.namespace)
+        with self._talking(f"register {name}"), catalog.engine.connect() as connection:
+            row = catalog._create_table_row(".".join(name.namespace), name.name, metadata_location)
+            try:
+                connection.execute(insert(IcebergTables.__table__).values(**row))
+                connection.commit()
+            except IntegrityError:
+                return False
+            return True
+
+    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> None:
+        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
+        from sqlalchemy import update  # noqa: PLC0415
+
+        changed = _with_ref(table, ref_name, ref)
+        location = _next_metadata_location(table)
+        content = json.dumps(changed, separators=(",", ":")).encode()
+        table.files.write(location, gzip.compress(content) if ".gz." in location else content)
+        columns = IcebergTables.__table__.c
+        catalog: Any = self.pyiceberg
+        with self._talking(f"write a branch into {table.name}"), catalog.engine.connect() as connection:
+            swapped = connection.execute(
+                update(IcebergTables.__table__)
+                .where(*self._is(table.name), columns.metadata_location == table.metadata_location)
+                .values(metadata_location=location, previous_metadata_location=table.metadata_location)
+            )
+            connection.commit()
+        if swapped.rowcount != 1:
+            table.files.delete(location)
+            raise ConcurrentChange(f"{table.name} was changed by another process")
+
+    def has(self, name: TableName) -> bool:
+        with self._talking(f"look for {name}"):
+            try:
+                return bool(self._metadata_location(name))
+            except NoSuchTableError:
+                return False
+
+    def _metadata_location(self, name: TableName) -> str:
+        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
+        from sqlalchemy import select  # noqa: PLC0415
+
+        catalog: Any = self.pyiceberg
+        with catalog.engine.connect() as connection:
+            query = select(IcebergTables.__table__.c.metadata_location).where(*self._is(name))
+            kinds = catalog._iceberg_type_filter()
+            found = connection.execute(query if kinds is None else query.where(kinds)).scalar()
+        if not found:
+            raise NoSuchTableError(str(name))
+        return str(found)
+
+    def _is(self, name: TableName) -> tuple[Any, ...]:
+        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
+
+        columns = IcebergTables.__table__.c
+        return (
+            columns.catalog_name == self.settings.name,
+            columns.table_namespace == ".".join(name.namespace),
+            columns.table_name == name.name,
+        )
+
+
+def _with_ref(table: LoadedTable, ref_name: str, ref: Ref) -> dict[str, Any]:
+    """The table's metadata with one reference more, every other detail as it was."""
+    old = table.metadata
+    refs = dict(old.get("refs", {}))
+    if MAIN not in refs and MAIN in branch_heads(old):
+        refs[MAIN] = {"snapshot-id": branch_heads(old)[MAIN], "type": "branch"}
+    refs[ref_name] = dict(ref)
+    log = [
+        *old.get("metadata-log", ()),
+        {"metadata-file": table.metadata_location, "timestamp-ms": old["last-updated-ms"]},
+    ]
+    keep = int(
+        old.get("properties", {}).get("write.metadata.previous-versions-max", _DEFAULT_PREVIOUS_VERSIONS)
+    )
+    # The time of the last update stays: the rows did not change, and readers must not see it go backwards.
+    return dict(old) | {"refs": refs, "metadata-log": log[-max(keep, 1) :]}
+
+
+def _next_metadata_location(table: LoadedTable) -> str:
+    folder, _, file_name = table.metadata_location.rpartition("/")
+    number = file_name.partition("-")[0]
+    version = int(number) + 1 if number.isdecimal() else 0
+    suffix = ".gz.metadata.json" if ".gz." in file_name else ".metadata.json"
+    return f"{folder}/{version:05d}-{uuid4()}{suffix}"
+
+
+def open_catalog(settings: CatalogSettings) -> Catalog:
+    return SqlCatalog(settings) if settings.type is CatalogType.SQL else Catalog(settings)

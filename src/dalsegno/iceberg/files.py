@@ -1,0 +1,90 @@
+"""Files of metadata, through the FileIO that PyIceberg chose for the catalog.
+
+Every path goes through ``new_input`` or ``new_output``, so that a FileIO that records paths sees all that is touched.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+from pyiceberg.io import FileIO
+
+_COPY_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Files:
+    """Read, write, copy, list and delete by location."""
+
+    io: FileIO
+
+    def read(self, location: str) -> bytes:
+        with closing(self.io.new_input(location).open()) as stream:
+            return stream.read()
+
+    @contextmanager
+    def reading(self, location: str) -> Iterator[BinaryIO]:
+        """A buffered stream, for files that need not fit in memory."""
+        with closing(self.io.new_input(location).open(seekable=False)) as stream:
+            yield cast(BinaryIO, io.BufferedReader(cast(Any, stream), _COPY_CHUNK))
+
+    def write(self, location: str, content: bytes) -> None:
+        """Write a file that was not there before; its name is never used twice, so nobody can see half of it."""
+        with closing(self.io.new_output(location).create(overwrite=True)) as stream:
+            stream.write(content)
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy one file; inside one object store the bytes never pass through this machine."""
+        origin, copy = self.io.new_input(source), self.io.new_output(target)
+        filesystem = getattr(origin, "_filesystem", None)
+        if filesystem is not None and filesystem == getattr(copy, "_filesystem", None):
+            filesystem.copy_file(cast(Any, origin)._path, cast(Any, copy)._path)
+            return
+        with closing(origin.open(seekable=False)) as reader, closing(copy.create(overwrite=True)) as writer:
+            while chunk := reader.read(_COPY_CHUNK):
+                writer.write(chunk)
+
+    def make_folder(self, location: str) -> None:
+        """Object stores have no folders; a local copy needs its target's to be there."""
+        place = cast(Any, self.io.new_output(location))
+        if hasattr(place, "_filesystem"):
+            place._filesystem.create_dir(place._path, recursive=True)
+
+    def list(self, folder: str) -> list[str]:
+        """The locations of all files below a folder; none if there is no such folder."""
+        place = cast(Any, self.io.new_input(folder))
+        if hasattr(place, "_filesystem"):
+            from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - only where PyArrow is the FileIO
+
+            selector = FileSelector(place._path, recursive=True, allow_not_found=True)
+            found = [
+                info.path for info in place._filesystem.get_file_info(selector) if info.type == FileType.File
+            ]
+            root = place._path
+        else:
+            root = place._fs._strip_protocol(folder)
+            found = place._fs.find(root) if place._fs.exists(root) else []
+        return [f"{folder}{path.removeprefix(root)}" for path in found]
+
+    def delete(self, location: str) -> None:
+        """Delete one file; one that is gone already is fine."""
+        try:
+            self.io.delete(location)
+        except FileNotFoundError:
+            return
+
+    def remove_empty_folder(self, folder: str) -> None:
+        """Remove a local folder, and the folders in it, if no file is left in any of them."""
+        place = cast(Any, self.io.new_input(folder))
+        if getattr(getattr(place, "_filesystem", None), "type_name", "") in (
+            "local",
+            "py::local",
+        ) and not self.list(folder):
+            from pyarrow.fs import FileType  # noqa: PLC0415
+
+            if place._filesystem.get_file_info(place._path).type == FileType.Directory:
+                place._filesystem.delete_dir(place._path)

@@ -1,0 +1,163 @@
+"""How a table's values are stored and said: its schema, its partition specs, its bounds."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from pyiceberg.conversions import from_bytes
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, MonthTransform, YearTransform
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    NestedField,
+    PrimitiveType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    UUIDType,
+)
+
+from dalsegno.errors import UnknownName, UserError
+from dalsegno.iceberg.history import RawMetadata
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - Iceberg's timestamps without zone are just that
+_TIME_TRANSFORMS = (IdentityTransform, DayTransform, HourTransform, MonthTransform, YearTransform)
+_DAY_MS = 86_400_000
+
+
+class UnreadableBound(Exception):
+    """A bound that was written for another type of the column."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table's schema at one of its states, and all of its partition specs."""
+
+    metadata: RawMetadata
+    schema_id: int
+
+    @cached_property
+    def schema(self) -> Schema:
+        schemas = self.metadata.get("schemas") or [self.metadata["schema"]]
+        return Schema.model_validate(next(s for s in schemas if s.get("schema-id", 0) == self.schema_id))
+
+    @cached_property
+    def specs(self) -> dict[int, PartitionSpec]:
+        specs = self.metadata.get("partition-specs") or [{"spec-id": 0, "fields": self.metadata["partition-spec"]}]
+        return {raw["spec-id"]: PartitionSpec.model_validate(raw) for raw in specs}
+
+    def column(self, name: str) -> NestedField:
+        """The column of that name, which must hold single values."""
+        try:
+            field = self.schema.find_field(name)
+        except ValueError:
+            close = difflib.get_close_matches(name, self.schema.column_names, n=1)
+            raise UnknownName(
+                f"There is no column {name!r}.",
+                hint=f"Did you mean {close[0]!r}?" if close else f"Columns: {', '.join(self.schema.column_names)}.",
+            ) from None
+        if not isinstance(field.field_type, PrimitiveType):
+            raise UserError(f"Column {name!r} is a {field.field_type}; a range needs a column of single values.")
+        return field
+
+    def event_time_column(self) -> NestedField | None:
+        """The first column that some spec partitions by as a time: a fair guess at the time of the event."""
+        for spec in sorted(self.specs.values(), key=lambda spec: -spec.spec_id):
+            for item in spec.fields:
+                field = self._source(item)
+                if field and isinstance(item.transform, _TIME_TRANSFORMS) and is_time(field):
+                    return field
+        return None
+
+    def identity_position(self, spec_id: int, field: NestedField) -> int | None:
+        """Where in a spec's tuples a column stands unchanged, if it does."""
+        for position, item in enumerate(self.specs[spec_id].fields):
+            if item.source_id == field.field_id and isinstance(item.transform, IdentityTransform):
+                return position
+        return None
+
+    def partition(self, spec_id: int, values: Sequence[Any]) -> dict[str, Any]:
+        """A partition's values by field name, as people write them."""
+        fields = self.specs[spec_id].fields
+        return {item.name: self._said(item, value) for item, value in zip(fields, values, strict=True)}
+
+    def partition_bound(self, spec_id: int, position: int, bound: bytes | None) -> Any:
+        """A bound of a partition field as it stands in partition tuples; None if unknown."""
+        item = self.specs[spec_id].fields[position]
+        source = self._source(item)
+        if bound is None or source is None:
+            return None
+        return _stored(read_bound(item.transform.result_type(source.field_type), bound))
+
+    def _source(self, item: PartitionField) -> NestedField | None:
+        try:
+            return self.schema.find_field(item.source_id)
+        except ValueError:
+            return None
+
+    def _said(self, item: PartitionField, value: Any) -> Any:
+        source = self._source(item)
+        if value is None or source is None:
+            return None if value is None else str(value)
+        if isinstance(item.transform, IdentityTransform):
+            return said(source.field_type, _logical(source.field_type, value))
+        if isinstance(value, int) and not isinstance(item.transform, _TIME_TRANSFORMS):
+            return value
+        return item.transform.to_human_string(source.field_type, value)
+
+
+def is_time(field: NestedField) -> bool:
+    return isinstance(field.field_type, DateType | TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType)
+
+
+def read_bound(kind: Any, bound: bytes) -> Any:
+    """A bound's value; dates and times stay numbers, which compare alike."""
+    try:
+        return from_bytes(kind, bound)
+    except Exception as error:
+        raise UnreadableBound(str(error)) from error
+
+
+def to_epoch_ms(field: NestedField, value: int) -> int:
+    """A stored date or time as milliseconds since 1970."""
+    if isinstance(field.field_type, DateType):
+        return value * _DAY_MS
+    if isinstance(field.field_type, TimestampNanoType | TimestamptzNanoType):
+        return value // 1_000_000
+    return value // 1000
+
+
+def said(kind: Any, value: Any) -> Any:
+    """A value as people write it, fit for JSON."""
+    match kind:
+        case DateType():
+            return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
+        case TimestampType():
+            return (_EPOCH + timedelta(microseconds=value)).isoformat()
+        case TimestamptzType():
+            return (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
+        case TimestampNanoType() | TimestamptzNanoType():
+            return (_EPOCH + timedelta(microseconds=value // 1000)).isoformat()
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def _logical(kind: Any, value: Any) -> Any:
+    if isinstance(kind, DecimalType) and isinstance(value, bytes):
+        return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-kind.scale)
+    if isinstance(kind, UUIDType) and isinstance(value, bytes):
+        return UUID(bytes=value)
+    return value
+
+
+def _stored(value: Any) -> Any:
+    return value.bytes if isinstance(value, UUID) else value

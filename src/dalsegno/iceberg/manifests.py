@@ -1,0 +1,266 @@
+"""Which manifests hold what a range of snapshots added.
+
+A snapshot's manifest list names every manifest of the table; the ones it added itself carry its id. Usually they are all
+still there in the list of the range's last snapshot, so one list answers for the whole range: that is believed only if
+the counts of files and rows equal those in the snapshot's own summary. Otherwise (manifests get merged, rewritten,
+or lose files to a compaction) the snapshot's own list, which never changes, is read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from dalsegno.errors import UnsupportedChange, UnsupportedTable
+from dalsegno.iceberg import avro
+from dalsegno.iceberg.files import Files
+from dalsegno.model.snapshots import Snapshot
+
+
+class ListField(IntEnum):
+    """Iceberg's ids of the fields of a manifest list."""
+
+    PATH = 500
+    LENGTH = 501
+    SPEC_ID = 502
+    ADDED_SNAPSHOT_ID = 503
+    ADDED_FILES = 504
+    EXISTING_FILES = 505
+    DELETED_FILES = 506
+    PARTITIONS = 507
+    ADDED_ROWS = 512
+    EXISTING_ROWS = 513
+    DELETED_ROWS = 514
+    SEQUENCE_NUMBER = 515
+    MIN_SEQUENCE_NUMBER = 516
+    CONTENT = 517
+    KEY_METADATA = 519
+    FIRST_ROW_ID = 520
+
+
+class EntryField(IntEnum):
+    """Iceberg's ids of the fields of a manifest that are looked at here."""
+
+    STATUS = 0
+    SNAPSHOT_ID = 1
+    DATA_FILE = 2
+    RECORD_COUNT = 103
+    FIRST_ROW_ID = 142
+
+
+ADDED = 1
+DELETED = 2
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One line of a manifest list."""
+
+    values: Mapping[int, Any]
+
+    @property
+    def path(self) -> str:
+        return str(self.values[ListField.PATH])
+
+    @property
+    def spec_id(self) -> int:
+        return int(self.values[ListField.SPEC_ID])
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it names data files; the others name delete files."""
+        return not self.values.get(ListField.CONTENT)
+
+    @property
+    def added_snapshot_id(self) -> int:
+        return int(self.values[ListField.ADDED_SNAPSHOT_ID])
+
+    @property
+    def added_files(self) -> int | None:
+        return self.values.get(ListField.ADDED_FILES)
+
+    @property
+    def added_rows(self) -> int | None:
+        return self.values.get(ListField.ADDED_ROWS)
+
+    @property
+    def live_files(self) -> int | None:
+        """Added and kept files; None where an old writer did not count them."""
+        existing = self.values.get(ListField.EXISTING_FILES)
+        return None if self.added_files is None or existing is None else self.added_files + existing
+
+    @property
+    def live_rows(self) -> int | None:
+        existing = self.values.get(ListField.EXISTING_ROWS)
+        return None if self.added_rows is None or existing is None else self.added_rows + existing
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether every entry is a file that this manifest's own snapshot added."""
+        counts = (self.values.get(ListField.EXISTING_FILES), self.values.get(ListField.DELETED_FILES))
+        return bool(self.added_files) and counts == (0, 0)
+
+    def reduced(self, path: str, length: int, files: int, rows: int) -> Manifest:
+        """The line of a copy that holds only some of the files; the bounds of all of them would be too wide."""
+        changed = {
+            ListField.PARTITIONS: None,
+            ListField.PATH: path,
+            ListField.LENGTH: length,
+            ListField.ADDED_FILES: files,
+            ListField.ADDED_ROWS: rows,
+            ListField.EXISTING_FILES: 0,
+            ListField.EXISTING_ROWS: 0,
+            ListField.DELETED_FILES: 0,
+            ListField.DELETED_ROWS: 0,
+        }
+        return Manifest({**self.values, **changed})
+
+    @property
+    def partitions(self) -> Sequence[Mapping[str, Any]] | None:
+        """Per partition field: the bounds over all files, and whether one has no value."""
+        return self.values.get(ListField.PARTITIONS)
+
+
+@dataclass(frozen=True)
+class ManifestList:
+    """A manifest list and how it is written."""
+
+    format: avro.Format
+    manifests: tuple[Manifest, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The manifests to take."""
+
+    #: How the list that names them is written.
+    format: avro.Format
+    #: Snapshot → the manifests that hold its added files.
+    by_snapshot: Mapping[int, tuple[Manifest, ...]]
+
+    @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        return tuple(manifest for group in self.by_snapshot.values() for manifest in group)
+
+
+def read_list(files: Files, location: str) -> ManifestList:
+    with files.reading(location) as stream:
+        format_, records = avro.read(stream)
+        ids = {name: field_id for field_id, name in format_.names().items()}
+        manifests = tuple(
+            Manifest({ids[name]: value for name, value in record.items()}) for record in records
+        )
+    for manifest in manifests:
+        if manifest.values.get(ListField.KEY_METADATA) is not None:
+            raise UnsupportedTable(
+                f"The manifest {manifest.path} is encrypted, so dalsegno does not capture the table.",
+                hint="Capture a table that is not encrypted.",
+            )
+    return ManifestList(format_, manifests)
+
+
+def write_list(format_: avro.Format, manifests: Iterable[Manifest], *, header: Mapping[str, str]) -> bytes:
+    """A manifest list of that format; fields that a manifest's own list did not have get their neutral value."""
+    names = format_.names()
+    optional = {entry["field-id"] for entry in format_.schema["fields"] if isinstance(entry["type"], list)}
+    records = [
+        {
+            name: manifest.values.get(field_id, None if field_id in optional else 0)
+            for field_id, name in names.items()
+        }
+        for manifest in manifests
+    ]
+    kept = {key: value for key, value in format_.metadata.items() if key == "format-version"}
+    return avro.write(avro.Format(format_.schema, kept | dict(header), format_.codec), records)
+
+
+def added_by(files: Files, snapshots: Sequence[Snapshot], upto: Snapshot, *, threads: int) -> Selection:
+    """The manifests that hold what each of the snapshots added, all of them ancestors of ``upto`` or itself."""
+    last = read_list(files, upto.manifest_list)
+    wanted = {snapshot.id for snapshot in snapshots}
+    found: dict[int, list[Manifest]] = defaultdict(list)
+    for manifest in last.manifests:
+        if manifest.added_snapshot_id in wanted:
+            found[manifest.added_snapshot_id].append(manifest)
+    missing = [snapshot for snapshot in snapshots if not _is_complete(snapshot, found[snapshot.id])]
+    with ThreadPoolExecutor(threads) as pool:
+        for snapshot, manifests in zip(missing, pool.map(lambda s: _own(files, s), missing), strict=True):
+            found[snapshot.id] = manifests
+    return Selection(
+        last.format, {snapshot.id: _that_add(snapshot, found[snapshot.id]) for snapshot in snapshots}
+    )
+
+
+def adds_everything(files: Files, snapshot: Snapshot) -> bool:
+    """Whether all that the table held at this snapshot was added by it: the proof that nothing came before."""
+    return all(
+        manifest.added_snapshot_id == snapshot.id and manifest.only_adds and manifest.is_data
+        for manifest in read_list(files, snapshot.manifest_list).manifests
+    )
+
+
+def _own(files: Files, snapshot: Snapshot) -> list[Manifest]:
+    listed = read_list(files, snapshot.manifest_list).manifests
+    return [manifest for manifest in listed if manifest.added_snapshot_id == snapshot.id]
+
+
+def _is_complete(snapshot: Snapshot, manifests: Iterable[Manifest]) -> bool:
+    data = [manifest for manifest in manifests if manifest.is_data]
+    if any(manifest.added_files is None or manifest.added_rows is None for manifest in data):
+        return False
+    return sum(manifest.added_files or 0 for manifest in data) == snapshot.count("added-data-files") and sum(
+        manifest.added_rows or 0 for manifest in data
+    ) == snapshot.count("added-records")
+
+
+def _that_add(snapshot: Snapshot, manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
+    for manifest in manifests:
+        if not manifest.is_data and manifest.added_files != 0:
+            raise UnsupportedChange(
+                f"Snapshot {snapshot.id} says it only appended, but it added delete files ({manifest.path}).",
+                hint="Check what wrote it; dalsegno does not capture a snapshot that contradicts itself.",
+            )
+    return tuple(manifest for manifest in manifests if manifest.is_data and manifest.added_files != 0)
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """A manifest reduced to what its own snapshot added."""
+
+    content: bytes
+    files: int
+    rows: int
+
+
+def keep_added(files: Files, manifest: Manifest) -> Filtered:
+    """Read a manifest that mixes old and new entries and keep the ones its snapshot added.
+
+    What the entries inherit stays right, since the list line they inherit from is kept: snapshot id and sequence
+    number. Row ids are counted from the entries before, so they are made explicit.
+    """
+    with files.reading(manifest.path) as stream:
+        format_, records = avro.read(stream)
+        names = format_.names()
+        data_file = next(e for e in format_.schema["fields"] if e["field-id"] == EntryField.DATA_FILE)
+        inner = avro.Format(data_file["type"], {}, format_.codec).names()
+        row_id_name = inner.get(EntryField.FIRST_ROW_ID)
+        count_name = inner[EntryField.RECORD_COUNT]
+        next_row_id = manifest.values.get(ListField.FIRST_ROW_ID)
+        kept, rows = [], 0
+        for record in records:
+            status, file = record[names[EntryField.STATUS]], record[names[EntryField.DATA_FILE]]
+            inherits = row_id_name and next_row_id is not None and file[row_id_name] is None
+            if inherits and status != DELETED:
+                file[row_id_name] = next_row_id
+                next_row_id += file[count_name]
+            if status == ADDED and record[names[EntryField.SNAPSHOT_ID]] in (
+                None,
+                manifest.added_snapshot_id,
+            ):
+                kept.append(record)
+                rows += file[count_name]
+    return Filtered(avro.write(format_, kept), len(kept), rows)

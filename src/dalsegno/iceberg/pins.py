@@ -1,0 +1,122 @@
+"""The branch that keeps unprocessed history from expiring.
+
+Expiry keeps, for every branch, its newest snapshots: as many as ``min-snapshots-to-keep`` says. One branch per consumer
+that points at the head of what was captured, and keeps as many snapshots as lie between it and the checkpoint, therefore
+holds the whole range and the checkpoint itself. Its own age counts from the time of the snapshot it points at, not from
+its creation, so that is added. A consumer that never comes back stops pinning when its lifetime is over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import takewhile
+
+from dalsegno.errors import PlatformError
+from dalsegno.iceberg.catalogs import Catalog, ConcurrentChange, LoadedTable, Ref
+from dalsegno.iceberg.history import history_of
+from dalsegno.model.snapshots import Position
+from dalsegno.model.tables import TableName
+
+_ATTEMPTS = 8
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Whether a range is held, and if not, why."""
+
+    is_held: bool
+    note: str
+
+
+def branch_name(consumer: str) -> str:
+    return "dalsegno_" + re.sub(r"[^A-Za-z0-9_]", "_", consumer)
+
+
+def pin(  # noqa: PLR0913 - what to hold, for whom, until when
+    catalog: Catalog, table: LoadedTable, consumer: str, after: Position, *, now_ms: int, lifetime: timedelta
+) -> tuple[LoadedTable, Pin]:
+    """Hold everything from ``after`` (itself included) to the source branch's head; the table as it is then."""
+    if not catalog.settings.pin:
+        return table, Pin(False, f"not pinned: catalog {catalog.settings.name!r} is set to pin = false")
+    lifetime_ms = round(lifetime.total_seconds() * 1000)
+
+    def wanted(loaded: LoadedTable) -> Ref | None:
+        history = history_of(loaded.metadata, after.branch, table=loaded.name)
+        if history.head is None:
+            return None
+        existing = loaded.metadata.get("refs", {}).get(branch_name(consumer))
+        kept = len(list(takewhile(lambda s: s.id != after.snapshot_id, history.ancestors(history.head)))) + 1
+        age = now_ms - history.head.timestamp_ms
+        if existing and _holds(existing, history.head.id, kept, age + lifetime_ms // 2):
+            return None
+        return _branch(history.head.id, kept, age + lifetime_ms)
+
+    return _write(catalog, table, branch_name(consumer), wanted)
+
+
+def release(catalog: Catalog, name: TableName, consumer: str, upto: Position) -> None:
+    """Let go of what was processed; the new checkpoint and what came after it stay held."""
+    if not catalog.settings.pin:
+        return
+
+    def wanted(loaded: LoadedTable) -> Ref | None:
+        existing = loaded.metadata.get("refs", {}).get(branch_name(consumer))
+        if existing is None or existing.get("min-snapshots-to-keep", 1) == 1:
+            return None
+        history = history_of(loaded.metadata, upto.branch, table=name)
+        pinned = history.snapshots.get(existing["snapshot-id"])
+        line = [snapshot.id for snapshot in history.ancestors(pinned)]
+        if upto.snapshot_id not in line:
+            return None
+        return {**existing, "min-snapshots-to-keep": line.index(upto.snapshot_id) + 1}
+
+    _write(catalog, catalog.load(name), branch_name(consumer), wanted)
+
+
+def held_until_ms(table: LoadedTable, consumer: str) -> int | None:
+    """When the consumer's pin ends, or None if it has none."""
+    ref = table.metadata.get("refs", {}).get(branch_name(consumer))
+    if ref is None:
+        return None
+    snapshot = next((s for s in table.metadata["snapshots"] if s["snapshot-id"] == ref["snapshot-id"]), None)
+    age: int | None = ref.get("max-ref-age-ms")
+    return snapshot["timestamp-ms"] + age if snapshot and age is not None else None
+
+
+def _branch(snapshot_id: int, kept: int, age_ms: int) -> Ref:
+    return {
+        "snapshot-id": snapshot_id,
+        "type": "branch",
+        "min-snapshots-to-keep": kept,
+        "max-ref-age-ms": max(age_ms, 1),
+    }
+
+
+def _holds(ref: Ref, snapshot_id: int, kept: int, age_ms: int) -> bool:
+    return (
+        ref["snapshot-id"] == snapshot_id
+        and ref.get("min-snapshots-to-keep", 1) == kept
+        and ref.get("max-ref-age-ms", age_ms) >= age_ms
+    )
+
+
+def _write(
+    catalog: Catalog, table: LoadedTable, ref_name: str, wanted: Callable[[LoadedTable], Ref | None]
+) -> tuple[LoadedTable, Pin]:
+    held = Pin(True, f"pinned by branch {ref_name}")
+    for _ in range(_ATTEMPTS):
+        ref = wanted(table)
+        if ref is None:
+            return table, held
+        try:
+            catalog.set_ref(table, ref_name, ref)
+        except ConcurrentChange:
+            table = catalog.load(table.name)
+            continue
+        except (PlatformError, NotImplementedError) as error:
+            return table, Pin(False, f"not pinned: {error}")
+        return table, held
+    return table, Pin(False, f"not pinned: {table.name} was changed by others {_ATTEMPTS} times in a row")

@@ -1,0 +1,96 @@
+"""The smallest and largest value of a column in the captured files, from metadata.
+
+A range is a superset of the values: a writer may shorten the bounds of long strings. Where one file lacks a bound the
+range is unknown, and says why; it is never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyiceberg.types import NestedField
+
+from dalsegno.iceberg.entries import FileEntry
+from dalsegno.iceberg.layout import Layout, UnreadableBound, read_bound, said
+from dalsegno.iceberg.manifests import Manifest
+
+
+@dataclass(frozen=True)
+class ColumnRange:
+    """From the smallest to the largest value of a column, both included."""
+
+    column: str
+    #: Both None if no file holds a value, or if the range is unknown.
+    min: Any
+    max: Any
+    #: Why the range is unknown; None if it is known.
+    unknown_because: str | None = None
+
+
+def column_ranges(
+    layout: Layout,
+    columns: Sequence[str],
+    manifests: Iterable[Manifest],
+    entries_of: Callable[[Manifest], Iterable[FileEntry]],
+) -> list[ColumnRange]:
+    """The range of each column over all files of the manifests, which are only opened where they must be."""
+    bounds = [_Bounds(name, layout.column(name)) for name in columns]
+    for manifest in manifests:
+        open_questions = [bound for bound in bounds if not bound.take_partition_bounds(layout, manifest)]
+        if not open_questions:
+            continue
+        for entry in entries_of(manifest):
+            for bound in open_questions:
+                bound.take_file(entry)
+    return [bound.range() for bound in bounds]
+
+
+class _Bounds:
+    def __init__(self, name: str, field: NestedField) -> None:
+        self.name, self.field = name, field
+        self.low: Any = None
+        self.high: Any = None
+        self.unknown: str | None = None
+
+    def take_partition_bounds(self, layout: Layout, manifest: Manifest) -> bool:
+        """Answer for a whole manifest where the column itself is a partition field."""
+        if self.unknown:
+            return True
+        position = layout.identity_position(manifest.spec_id, self.field)
+        if position is None or manifest.partitions is None:
+            return False
+        summary = manifest.partitions[position]
+        lower, upper = summary["lower_bound"], summary["upper_bound"]
+        if lower is None and not summary["contains_null"]:
+            return False
+        if lower is not None:
+            self._widen(lower, upper)
+        return True
+
+    def take_file(self, entry: FileEntry) -> None:
+        if self.unknown or not entry.rows:
+            return
+        field_id = self.field.field_id
+        lower, upper = entry.lower.get(field_id), entry.upper.get(field_id)
+        if lower is not None and upper is not None:
+            self._widen(lower, upper)
+        elif entry.null_counts.get(field_id, -1) != entry.value_counts.get(field_id):
+            self.unknown = "a captured file has no bounds for it (its writer keeps none for this column)"
+
+    def range(self) -> ColumnRange:
+        if self.unknown:
+            return ColumnRange(self.name, None, None, self.unknown)
+        kind = self.field.field_type
+        low, high = (None if value is None else said(kind, value) for value in (self.low, self.high))
+        return ColumnRange(self.name, low, high)
+
+    def _widen(self, lower: bytes, upper: bytes) -> None:
+        try:
+            low, high = read_bound(self.field.field_type, lower), read_bound(self.field.field_type, upper)
+        except UnreadableBound:
+            self.unknown = "a captured file has bounds of another type (the column's type was changed)"
+            return
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)

@@ -1,0 +1,1 @@
+"""What things are: frozen data without I/O, shared by every other package."""

@@ -1,0 +1,262 @@
+"""The straight path of a capture: range → record → pin → change table → ready.
+
+Recording comes first: from then on the range is fixed, and whoever calls again, after a crash or at the same time,
+goes on with the same capture. Everything after it may be repeated.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dalsegno.clock import to_millis
+from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
+from dalsegno.iceberg import change_table, pins
+from dalsegno.iceberg.catalogs import LoadedTable
+from dalsegno.iceberg.history import history_of
+from dalsegno.iceberg.manifests import adds_everything
+from dalsegno.model.captures import Capture, CapturedTable, CaptureState
+from dalsegno.model.snapshots import History
+from dalsegno.model.starts import Full, Start
+from dalsegno.model.tables import TableName
+from dalsegno.operations.details import Wish, contents_of, describe, look_into
+from dalsegno.plan.increments import Increment, increment_between, next_increment, unproven_beginning
+from dalsegno.settings import CatalogSettings, CatalogType
+
+if TYPE_CHECKING:
+    from dalsegno.operations.lake import Lake
+
+_ATTEMPTS = 5
+#: Letters and digits that can be told apart, and that need no quotes in SQL.
+_ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+_ID_LENGTH = 10
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which tables to capture, for whom, and from where if it is the first time."""
+
+    tables: tuple[TableName, ...]
+    consumer: str
+    branch: str
+    start: Start | None
+    wish: Wish
+
+
+@dataclass(frozen=True)
+class NothingNew:
+    """There is nothing to process; the increments say what was looked at."""
+
+    consumer: str
+    increments: tuple[Increment, ...]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A capture whose change tables can be read."""
+
+    capture: Capture
+    #: Whether it was made by an earlier call that was neither committed nor abandoned.
+    is_resumed: bool
+
+
+def capture(lake: Lake, request: Request) -> Captured | NothingNew:
+    """The pending capture of these tables if there is one, or a new one, or nothing."""
+    for attempt in range(_ATTEMPTS):
+        pending = _pending(lake, request)
+        if pending is not None:
+            return Captured(_finish(lake, pending, request.wish), is_resumed=True)
+        loaded, increments = _increments(lake, request)
+        try:
+            if not any(increment.has_news for increment in increments):
+                return _step_over(lake, request, increments)
+            recorded = _record(lake, request, loaded, increments)
+            return Captured(_finish(lake, recorded, request.wish), is_resumed=False)
+        except (CheckpointMoved, CapturePending):
+            # Somebody else captured or committed in between: look again, and go on from there.
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _pending(lake: Lake, request: Request) -> Capture | None:
+    for table in request.tables:
+        found = lake.store.pending(request.consumer, table)
+        if found is None:
+            continue
+        if not _answers(found, request):
+            tables = ", ".join(str(captured.table) for captured in found.tables)
+            raise CapturePending(
+                f"Consumer {request.consumer!r} has another capture pending, {found.id} of {tables} up to "
+                f"{found.tables[0].upto}, by {found.created_by}; a consumer has one at a time.",
+                hint=f"Finish it first: dalsegno commit {found.id}, or dalsegno abandon {found.id}.",
+            )
+        return found
+    return None
+
+
+def _answers(pending: Capture, request: Request) -> bool:
+    """Whether a pending capture is what was asked for: the same tables, branch and kind of start."""
+    return {captured.table for captured in pending.tables} == set(request.tables) and all(
+        captured.upto.branch == request.branch
+        and (request.start is None or captured.is_full == isinstance(request.start, Full))
+        and (request.start is None or captured.is_full or captured.is_first)
+        for captured in pending.tables
+    )
+
+
+def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[Increment, ...]]:
+    # One moment for all tables, taken before the first is loaded: each then has all it held at that moment.
+    cut_ms = to_millis(lake.clock()) if len(request.tables) > 1 else None
+    loaded = [lake.load(table) for table in request.tables]
+    increments = []
+    for table in loaded:
+        history = history_of(table.metadata, request.branch, table=table.name)
+        checkpoint = lake.store.position(request.consumer, table.name)
+        increment = next_increment(
+            table.name, request.consumer, history, checkpoint, start=request.start, cut_ms=cut_ms
+        )
+        if increment.root is not None and not adds_everything(table.files, increment.root):
+            raise unproven_beginning(table.name, request.consumer, increment.root)
+        increments.append(increment)
+    return loaded, tuple(increments)
+
+
+def _step_over(lake: Lake, request: Request, increments: Sequence[Increment]) -> NothingNew:
+    """Remember a chosen start, and move past snapshots that changed no row, so that they need not be kept."""
+    moves = {
+        increment.table: (None if increment.is_first else increment.after, increment.upto)
+        for increment in increments
+        if increment.is_first or increment.moved
+    }
+    if moves:
+        lake.store.move_checkpoint(
+            request.consumer, moves, by=lake.actor, now=lake.clock(), reason="nothing to process up to here"
+        )
+    return NothingNew(request.consumer, tuple(increments))
+
+
+def _record(
+    lake: Lake, request: Request, loaded: Sequence[LoadedTable], increments: Sequence[Increment]
+) -> Capture:
+    now = lake.clock()
+    capture_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+    recorded = Capture(
+        id=capture_id,
+        consumer=request.consumer,
+        state=CaptureState.PREPARING,
+        created_at=now,
+        created_by=lake.actor,
+        expires_at=now + lake.settings.capture_lifetime,
+        tables=tuple(
+            _captured_table(lake, request.consumer, capture_id, number, table, increment)
+            for number, (table, increment) in enumerate(zip(loaded, increments, strict=True))
+        ),
+    )
+    lake.store.record_capture(recorded)
+    return recorded
+
+
+def _captured_table(
+    lake: Lake, consumer: str, capture_id: str, number: int, table: LoadedTable, increment: Increment
+) -> CapturedTable:
+    # The number keeps apart what becomes the same word, such as a_b.c and a.b_c.
+    words = (*table.name.identifier, consumer, capture_id, *([str(number)] if number else []))
+    word = re.sub(r"[^a-z0-9_]", "_", "_".join(words).lower())
+    namespace = lake.settings.change_namespace
+    change_table_name = TableName(table.name.catalog, tuple(namespace.split(".")), word)
+    folder = _changes_folder(lake.settings.catalog(table.name.catalog), namespace, table)
+    return CapturedTable(
+        table=table.name,
+        after=increment.after,
+        upto=increment.upto,
+        is_first=increment.is_first,
+        is_full=increment.is_full,
+        change_table=change_table_name,
+        location=f"{folder}/{word}",
+    )
+
+
+def _changes_folder(catalog: CatalogSettings, namespace: str, table: LoadedTable) -> str:
+    """A folder that is no table's: maintenance of a table deletes what it does not know below its own."""
+    if catalog.changes_location:
+        return catalog.changes_location.rstrip("/")
+    if catalog.warehouse and catalog.type in (CatalogType.SQL, CatalogType.HIVE):
+        return f"{catalog.warehouse.rstrip('/')}/{namespace}"
+    return f"{str(table.metadata['location']).rstrip('/').rpartition('/')[0]}/{namespace}"
+
+
+def _finish(lake: Lake, capture: Capture, wish: Wish) -> Capture:
+    """Bring a recorded capture to where its change tables can be read, however far it came before."""
+    if capture.state is CaptureState.READY and _all_there(lake, capture):
+        return replace(capture, tables=tuple(_renewed(lake, capture, captured, wish) for captured in capture.tables))
+    details = {captured.table: _publish(lake, capture, captured, wish) for captured in capture.tables}
+    try:
+        return lake.store.mark_ready(capture.id, details)
+    except CaptureSettled:
+        # It was settled while we worked, so nobody will drop what we have just registered but us.
+        lake.remove_change_tables(capture)
+        raise
+
+
+def _all_there(lake: Lake, capture: Capture) -> bool:
+    return all(lake.catalog(c.change_table.catalog).has(c.change_table) for c in capture.tables)
+
+
+def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> CapturedTable:
+    """A table of a capture that is ready: its history pinned for longer, and what is newly asked for added."""
+    table, _ = _pin(lake, capture, captured, lake.load(captured.table))
+    known = captured.details
+    if set(wish.range_columns) <= set(known["ranges"]) and (not wish.partitions or known["partitions"] is not None):
+        return captured
+    catalog = lake.catalog(captured.change_table.catalog)
+    manifests = [m for m in change_table.published_manifests(catalog, captured) if m.is_data]
+    history, increment = _recorded_increment(capture, captured, table)
+    looked = look_into(table, history, increment, manifests, known["files"], wish)
+    return replace(captured, details={**known, **looked})
+
+
+def _pin(lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable) -> tuple[LoadedTable, pins.Pin]:
+    return pins.pin(
+        lake.catalog(captured.table.catalog),
+        table,
+        capture.consumer,
+        captured.after if not captured.is_full else captured.upto,
+        now_ms=to_millis(lake.clock()),
+        lifetime=lake.settings.capture_lifetime,
+    )
+
+
+def _publish(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> dict[str, object]:
+    catalog = lake.catalog(captured.table.catalog)
+    table, pin = _pin(lake, capture, captured, catalog.load(captured.table))
+    history, increment = _recorded_increment(capture, captured, table)
+    contents = contents_of(table, history, increment, lake.settings.io_threads)
+    published = change_table.publish(catalog, table, capture, captured, contents, lake.settings.io_threads)
+    if not pin.is_held:
+        # Nothing kept the range from expiring while it was read, so look whether it is still all there.
+        _recorded_increment(capture, captured, catalog.load(captured.table))
+    return describe(table, history, increment, published, pin, wish)
+
+
+def _recorded_increment(
+    capture: Capture, captured: CapturedTable, table: LoadedTable
+) -> tuple[History, Increment]:
+    """The range that was recorded, found again in the table as it is now."""
+    history = history_of(table.metadata, captured.upto.branch, table=table.name)
+    upto = history.snapshots.get(captured.upto.snapshot_id) if captured.upto.snapshot_id is not None else None
+    if history.table_uuid != captured.upto.table_uuid or (upto is None and captured.upto.snapshot_id is not None):
+        raise HistoryLost(
+            f"{captured.table} no longer has {captured.upto} of capture {capture.id}: it expired or was replaced.",
+            hint=f"Give the capture up, and plan anew: dalsegno abandon {capture.id}",
+        )
+    if captured.is_full:
+        return history, Increment(
+            captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True
+        )
+    return history, increment_between(
+        captured.table, capture.consumer, history, captured.after, upto, is_first=captured.is_first
+    )

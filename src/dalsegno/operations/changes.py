@@ -1,0 +1,120 @@
+"""What a capture hands over in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dalsegno.errors import UserError
+from dalsegno.model.captures import Capture, CapturedTable
+from dalsegno.model.tables import TableName
+from dalsegno.operations.capturing import Captured, NothingNew, Request
+from dalsegno.plan.increments import Increment
+
+if TYPE_CHECKING:
+    from dalsegno.operations.lake import Committed, Lake
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What changed, ready to be read; false if nothing did.
+
+    As a context manager it commits when the block succeeds, and keeps the capture when it fails, so that the next
+    ``capture`` hands out the same change table.
+    """
+
+    lake: Lake
+    consumer: str
+    #: None if there is nothing to process.
+    capture: Capture | None
+    #: What was looked at where there is nothing to process.
+    increments: tuple[Increment, ...] = ()
+    #: Whether an earlier call made it, which was neither committed nor abandoned.
+    is_resumed: bool = False
+
+    @classmethod
+    def of(cls, lake: Lake, request: Request, outcome: Captured | NothingNew) -> Self:
+        match outcome:
+            case Captured(capture, is_resumed):
+                return cls(lake, request.consumer, capture, is_resumed=is_resumed)
+            case NothingNew(_, increments):
+                return cls(lake, request.consumer, None, increments)
+
+    def __bool__(self) -> bool:
+        return self.capture is not None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and self.capture is not None:
+            self.commit()
+
+    @property
+    def id(self) -> str:
+        return self._there().id
+
+    @property
+    def tables(self) -> Mapping[TableName, CapturedTable]:
+        """Each source and what was captured of it."""
+        return {captured.table: captured for captured in self._there().tables}
+
+    @property
+    def table(self) -> str:
+        """The name of the change table, as engines write it; for a capture of a single source."""
+        return str(self._only().change_table)
+
+    @property
+    def identifier(self) -> tuple[str, ...]:
+        """The name of the change table inside its catalog, as PyIceberg takes it."""
+        return self._only().change_table.identifier
+
+    @property
+    def files(self) -> int:
+        return int(self.details["files"])
+
+    @property
+    def rows(self) -> int:
+        return int(self.details["rows"])
+
+    @property
+    def bytes(self) -> int | None:
+        return self.details["bytes"]  # type: ignore[no-any-return] # JSON of our own
+
+    @property
+    def ranges(self) -> Mapping[str, Any]:
+        """Column → its smallest and largest value, or why they are unknown."""
+        return self.details["ranges"]  # type: ignore[no-any-return] # JSON of our own
+
+    @property
+    def partitions(self) -> list[Mapping[str, Any]] | None:
+        """The touched partitions, each new or re-opened; None if they were not listed."""
+        return self.details["partitions"]  # type: ignore[no-any-return] # JSON of our own
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """All that is known of the capture's single source."""
+        return self._only().details
+
+    def commit(self) -> Committed:
+        """Say that all of it is processed."""
+        return self.lake.commit(self.id)
+
+    def abandon(self, reason: str = "abandoned by hand") -> Capture:
+        """Give it up; the next capture takes the range again."""
+        return self.lake.abandon(self.id, reason=reason)
+
+    def _there(self) -> Capture:
+        if self.capture is None:
+            raise UserError(f"There is nothing new for {self.consumer!r}.", hint="Test it first: if changes: …")
+        return self.capture
+
+    def _only(self) -> CapturedTable:
+        tables = self._there().tables
+        if len(tables) != 1:
+            raise UserError(f"The capture has {len(tables)} sources.", hint="Choose one: changes.tables[name]")
+        return tables[0]

@@ -1,0 +1,274 @@
+"""The lake: catalogs, a store, and what a user can do with them."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dalsegno import settings as settings_module
+from dalsegno.clock import Clock, utc_now
+from dalsegno.errors import CaptureSettled, DalsegnoError, UnknownName, UserError
+from dalsegno.iceberg import change_table, pins
+from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
+from dalsegno.iceberg.history import MAIN, history_of
+from dalsegno.model.captures import Capture, CaptureState, Checkpoint
+from dalsegno.model.starts import Start, parse_start
+from dalsegno.model.tables import TableName
+from dalsegno.operations import capturing, checking, planning
+from dalsegno.operations.changes import Changes
+from dalsegno.operations.details import Wish
+from dalsegno.plan.increments import starting_position
+from dalsegno.settings import Settings
+from dalsegno.store import Mark, Store
+
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a commit did."""
+
+    checkpoint: Checkpoint
+    #: False where the capture had been committed before.
+    is_new: bool
+    #: What is left for ``clean`` to do, and why; the commit itself is done.
+    left_over: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What a clean-up did."""
+
+    abandoned: tuple[str, ...]
+    dropped: tuple[str, ...]
+    #: What could not be removed, and why.
+    left_over: tuple[str, ...]
+
+
+class Lake:
+    """Tables, and what their consumers have processed. Any number of processes may share a store."""
+
+    def __init__(
+        self, settings: Settings, store: Store, *, clock: Clock = utc_now, actor: str | None = None
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.clock = clock
+        #: Who is recorded as having moved a checkpoint.
+        self.actor = actor or f"{_user()}@{socket.gethostname()}"
+        self._catalogs: dict[str, Catalog] = {}
+
+    @classmethod
+    def open(cls, settings: Settings | Path | str | None = None, *, clock: Clock = utc_now) -> Self:
+        """Open with settings, with a settings file, or with the nearest ``dalsegno.toml``."""
+        if not isinstance(settings, Settings):
+            settings = settings_module.load(Path(settings) if settings else None)
+        return cls(settings, Store.open(settings.store), clock=clock)
+
+    def close(self) -> None:
+        self.store.close()
+        for catalog in self._catalogs.values():
+            catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Capture and what follows.
+
+    def capture(
+        self,
+        *tables: str,
+        consumer: str,
+        start: str | None = None,
+        branch: str = MAIN,
+        ranges: Sequence[str] = (),
+        partitions: bool | None = None,
+    ) -> Changes:
+        """Everything that was added to the tables since the consumer's checkpoint, as change tables.
+
+        A capture that was neither committed nor abandoned is handed out again. ``start`` (earliest, latest, full, a
+        snapshot's id or a moment) says where a consumer without a checkpoint begins; ``ranges`` names columns whose
+        smallest and largest value are wanted; ``partitions`` lists the touched partitions, by default if there are
+        few files.
+        """
+        request = capturing.Request(
+            tables=self._names(tables),
+            consumer=_checked_consumer(consumer),
+            branch=branch,
+            start=_start(start),
+            wish=Wish(tuple(ranges), partitions),
+        )
+        return Changes.of(self, request, capturing.capture(self, request))
+
+    def plan(
+        self,
+        *tables: str,
+        consumer: str,
+        start: str | None = None,
+        branch: str = MAIN,
+        lookback_days: int = 14,
+        event_time: str | None = None,
+    ) -> list[planning.TablePlan]:
+        """What a capture would do, and what it would cost, without doing it."""
+        question = planning.Question(
+            self._names(tables), _checked_consumer(consumer), branch, _start(start), lookback_days, event_time
+        )
+        return planning.plan(self, question)
+
+    def commit(self, capture_id: str) -> Committed:
+        """Move the checkpoint to the end of the capture's range, then drop its change tables."""
+        capture = self.store.capture(capture_id)
+        commit = self.store.commit(capture.id, by=self.actor, now=self.clock())
+        return Committed(commit.checkpoint, commit.is_new, self._tidy_up(capture, release=True))
+
+    def abandon(self, capture_id: str, *, reason: str = "abandoned by hand") -> Capture:
+        """Give a capture up: the next one takes its range again."""
+        capture = self.store.capture(capture_id)
+        abandoned = self.store.abandon(capture.id, by=self.actor, now=self.clock(), reason=reason)
+        self._tidy_up(abandoned, release=False)
+        return self.store.capture(capture.id)
+
+    def drop(self, capture_id: str) -> Capture:
+        """Remove the change tables of a capture that is committed or abandoned."""
+        capture = self.store.capture(capture_id)
+        if capture.state.is_pending:
+            raise UserError(
+                f"Capture {capture.id} of {capture.consumer!r} is {capture.state}: its change table is still needed.",
+                hint=f"Settle it first: dalsegno commit {capture.id}, or dalsegno abandon {capture.id}.",
+            )
+        self.remove_change_tables(capture)
+        return self.store.mark_dropped(capture.id, self.clock())
+
+    def clean(self) -> Cleaned:
+        """Give up captures whose time is over, and remove what settled captures left behind."""
+        now, abandoned, dropped, left_over = self.clock(), [], [], []
+        for capture in self.store.captures(pending_only=True):
+            if capture.expires_at <= now:
+                with suppress(CaptureSettled):
+                    self.store.abandon(capture.id, by=self.actor, now=now, reason="its time was over")
+                    abandoned.append(capture.id)
+        settled = [capture for capture in self.store.captures() if not capture.state.is_pending]
+        registered = self._registered(settled)
+        for capture in settled:
+            if capture.dropped_at and registered.isdisjoint(c.change_table for c in capture.tables):
+                continue
+            problems = self._tidy_up(capture, release=capture.state is CaptureState.COMMITTED)
+            left_over.extend(problems)
+            if not problems:
+                dropped.append(capture.id)
+        return Cleaned(tuple(abandoned), tuple(dropped), tuple(left_over))
+
+    # Checkpoints.
+
+    def checkpoints(self, consumer: str | None = None) -> list[Mark]:
+        """Where each consumer stands."""
+        return self.store.positions(consumer)
+
+    def history(self, consumer: str, table: str | None = None) -> list[Checkpoint]:
+        """Every move of a consumer's checkpoint, newest first."""
+        return self.store.checkpoints(consumer, self.name(table) if table else None)
+
+    def set_checkpoint(
+        self, table: str, *, consumer: str, to: str, branch: str | None = None, reason: str = "set by hand"
+    ) -> Checkpoint:
+        """Move a checkpoint by hand, to earliest, latest, a snapshot's id or a moment."""
+        name = self.name(table)
+        expected = self.store.position(_checked_consumer(consumer), name)
+        loaded = self.load(name)
+        history = history_of(loaded.metadata, branch or (expected.branch if expected else MAIN), table=name)
+        position = starting_position(name, history, parse_start(to), history.head)
+        return self.store.move_checkpoint(
+            consumer, {name: (expected, position)}, by=self.actor, now=self.clock(), reason=reason
+        )
+
+    # Catalogs.
+
+    def catalog(self, name: str) -> Catalog:
+        if name not in self._catalogs:
+            self._catalogs[name] = open_catalog(self.settings.catalog(name))
+        return self._catalogs[name]
+
+    def check_catalogs(self, name: str | None = None) -> list[checking.CatalogReport]:
+        """What each catalog lets us do."""
+        names = [name] if name else sorted(self.settings.catalogs)
+        return [checking.check(self.catalog(each), self.settings.change_namespace, self.clock()) for each in names]
+
+    def load(self, name: TableName) -> LoadedTable:
+        return self.catalog(name.catalog).load(name)
+
+    def name(self, text: str) -> TableName:
+        """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``."""
+        parts = [part.strip("`\" ") for part in text.split(".")]
+        named = len(parts) > 2 and parts[0] in self.settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
+        catalog, rest = (parts[0], parts[1:]) if named else (self.settings.default_catalog, parts)
+        if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
+            raise UserError(f"{text!r} is no table: expected namespace.table or catalog.namespace.table.")
+        self.settings.catalog(catalog)
+        return TableName(catalog, tuple(rest[:-1]), rest[-1])
+
+    def remove_change_tables(self, capture: Capture) -> None:
+        """Drop the change tables and delete the files that the capture wrote; borrowed files are not ours."""
+        for captured in capture.tables:
+            change_table.remove(self.catalog(captured.change_table.catalog), capture.id, captured)
+
+    def _names(self, tables: Sequence[str]) -> tuple[TableName, ...]:
+        names = tuple(self.name(table) for table in tables)
+        if not names or len(set(names)) != len(names):
+            raise UserError("Name at least one table, and each only once.")
+        return names
+
+    def _tidy_up(self, capture: Capture, *, release: bool) -> tuple[str, ...]:
+        """Remove what a settled capture no longer needs; what fails is left for ``clean``."""
+        problems = []
+        for captured in capture.tables:
+            try:
+                catalog = self.catalog(captured.change_table.catalog)
+                change_table.remove(catalog, capture.id, captured)
+                if release:
+                    pins.release(catalog, captured.table, capture.consumer, captured.upto)
+            except UnknownName as error:
+                # The source itself is gone, and its pin with it.
+                if self.catalog(captured.change_table.catalog).has(captured.change_table):
+                    problems.append(f"{captured.change_table}: {error.message}")
+            except (DalsegnoError, OSError) as error:
+                problems.append(f"{captured.change_table}: {error}")
+        if not problems:
+            self.store.mark_dropped(capture.id, self.clock())
+        return tuple(problems)
+
+    def _registered(self, captures: Sequence[Capture]) -> set[TableName]:
+        """All tables beside the captures' change tables: one that should be gone was made by a late process."""
+        places = {(c.change_table.catalog, c.change_table.namespace) for item in captures for c in item.tables}
+        return {name for catalog, namespace in places for name in self.catalog(catalog).tables(namespace)}
+
+
+def _start(text: str | None) -> Start | None:
+    return None if text is None else parse_start(text)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"
+
+
+def _checked_consumer(consumer: str) -> str:
+    if not _NAME.fullmatch(consumer):
+        raise UserError(
+            f"{consumer!r} is no name for a consumer: expected 1 to 64 letters, digits, dots, dashes or underscores."
+        )
+    return consumer
+

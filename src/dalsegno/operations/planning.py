@@ -1,0 +1,282 @@
+"""The same decision as a capture's, shown instead of done. Nothing is created, pinned or remembered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.types import NestedField
+
+from dalsegno.clock import from_millis, to_millis
+from dalsegno.errors import DataError, UserError
+from dalsegno.iceberg import pins
+from dalsegno.iceberg.catalogs import LoadedTable
+from dalsegno.iceberg.entries import FileEntry, read_entries
+from dalsegno.iceberg.history import history_of
+from dalsegno.iceberg.layout import Layout, UnreadableBound, is_time, read_bound, to_epoch_ms
+from dalsegno.iceberg.manifests import Manifest, adds_everything, read_list
+from dalsegno.iceberg.partitions import Partition, touched_partitions
+from dalsegno.model.snapshots import History, Position, Snapshot
+from dalsegno.model.starts import Full, Start
+from dalsegno.model.tables import TableName
+from dalsegno.operations.details import contents_of, manifests_before
+from dalsegno.plan.forecast import Cost, Expiry, LatenessBar, expiry, lateness, lookback_start_ms
+from dalsegno.plan.increments import (
+    DEFAULT_START,
+    Increment,
+    increment_between,
+    next_increment,
+    starting_position,
+    treatment_of,
+    unproven_beginning,
+)
+
+if TYPE_CHECKING:
+    from dalsegno.operations.lake import Lake
+
+#: Up to how many files a plan looks into, some seconds' worth; beyond that it says that it did not.
+MANY_FILES = 100_000
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be planned."""
+
+    tables: tuple[TableName, ...]
+    consumer: str
+    branch: str
+    start: Start | None
+    lookback_days: int
+    event_time: str | None
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What a capture of one table would do."""
+
+    table: str
+    consumer: str
+    branch: str
+    #: Where the consumer stands; None before its first capture.
+    checkpoint: Position | None
+    #: Where a first capture would begin.
+    start: str | None
+    upto: Position | None
+    #: Why a capture would be refused: code, message, hint.
+    refusal: dict[str, str | None] | None
+    #: A capture that was made before and would be handed out again.
+    pending_capture: str | None
+    #: Operation and treatment → number of snapshots.
+    snapshots: dict[str, int]
+    to_read: Cost | None
+    full_scan: Cost | None
+    lookback_days: int
+    lookback: Cost | None
+    #: Why there is no figure for the lookback or the lateness.
+    lookback_unknown_because: str | None
+    partitions: list[Partition] | None
+    event_time: str | None
+    lateness: list[LatenessBar] | None
+    #: Rows that are older than the lookback, which it would never see.
+    missed_by_lookback: int | None
+    behind_since: datetime | None
+    behind_seconds: float | None
+    expiry: Expiry
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plan(lake: Lake, question: Question) -> list[TablePlan]:
+    cut_ms = to_millis(lake.clock()) if len(question.tables) > 1 else None
+    return [_TablePlanner(lake, question, lake.load(name), cut_ms).plan() for name in question.tables]
+
+
+class _TablePlanner:
+    """Works out the plan of one table, each part from what is known so far."""
+
+    def __init__(self, lake: Lake, question: Question, table: LoadedTable, cut_ms: int | None) -> None:
+        self.lake, self.question, self.table, self.cut_ms = lake, question, table, cut_ms
+        self.history: History = history_of(table.metadata, question.branch, table=table.name)
+        self.checkpoint = lake.store.position(question.consumer, table.name)
+        self.now = lake.clock()
+
+    def plan(self) -> TablePlan:
+        increment, refusal = self._increment()
+        unprocessed = self._unprocessed(increment)
+        treatments = [
+            (snapshot.operation.value if snapshot.operation else "unnamed", treatment_of(snapshot))
+            for snapshot in unprocessed
+        ]
+        manifests = self._manifests(increment) if increment and increment.has_news else ()
+        layout = Layout(self.table.metadata, self.history.current_schema_id)
+        column = self._event_time(layout)
+        few = sum(manifest.live_files or 0 for manifest in manifests) <= MANY_FILES
+        files = self._events(layout, column, manifests) if column and few and manifests else None
+        bars, missed = lateness(files, self.question.lookback_days) if files is not None else (None, None)
+        lookback, unknown = self._lookback(layout, column)
+        pending = self.lake.store.pending(self.question.consumer, self.table.name)
+        first_start = self.question.start or DEFAULT_START
+        behind = from_millis(unprocessed[0].timestamp_ms) if unprocessed else None
+        head = self.history.head
+        return TablePlan(
+            table=str(self.table.name),
+            consumer=self.question.consumer,
+            branch=self.question.branch,
+            checkpoint=self.checkpoint,
+            start=None if self.checkpoint else type(first_start).__name__.lower(),
+            upto=self.history.position(head) if head else None,
+            refusal={"code": refusal.code, "message": refusal.message, "hint": refusal.hint} if refusal else None,
+            pending_capture=pending.id if pending else None,
+            snapshots={f"{op}: {how.value}": n for (op, how), n in sorted(Counter(treatments).items())},
+            to_read=self._to_read(increment, manifests),
+            full_scan=_totals(head),
+            lookback_days=self.question.lookback_days,
+            lookback=lookback,
+            lookback_unknown_because=unknown,
+            partitions=self._partitions(layout, increment, manifests) if few else None,
+            event_time=column.name if column else None,
+            lateness=bars,
+            missed_by_lookback=missed,
+            behind_since=behind,
+            behind_seconds=max((self.now - behind).total_seconds(), 0) if behind else None,
+            expiry=expiry(
+                unprocessed,
+                self.table.metadata.get("properties", {}),
+                pins.held_until_ms(self.table, self.question.consumer),
+            ),
+        )
+
+    def _increment(self) -> tuple[Increment | None, DataError | UserError | None]:
+        name, consumer = self.table.name, self.question.consumer
+        try:
+            increment = next_increment(
+                name, consumer, self.history, self.checkpoint, start=self.question.start, cut_ms=self.cut_ms
+            )
+            if increment.root is not None and not adds_everything(self.table.files, increment.root):
+                return None, unproven_beginning(name, consumer, increment.root)
+        except (DataError, UserError) as error:
+            return None, error
+        return increment, None
+
+    def _unprocessed(self, increment: Increment | None) -> Sequence[Snapshot]:
+        """The snapshots of the range, oldest first, as far as they are known even where a capture is refused."""
+        if increment is not None:
+            return [snapshot for snapshot, _ in increment.snapshots]
+        try:
+            start = self.question.start or DEFAULT_START
+            if isinstance(start, Full):
+                return ()
+            after = self.checkpoint or starting_position(self.table.name, self.history, start, self.history.head)
+            found = increment_between(
+                self.table.name, self.question.consumer, self.history, after, self.history.head, is_first=False
+            )
+            return [snapshot for snapshot, _ in found.snapshots]
+        except (DataError, UserError):
+            return ()
+
+    def _manifests(self, increment: Increment) -> Sequence[Manifest]:
+        contents = contents_of(self.table, self.history, increment, self.lake.settings.io_threads)
+        return [manifest for manifest in contents.manifests if manifest.is_data]
+
+    def _to_read(self, increment: Increment | None, manifests: Sequence[Manifest]) -> Cost | None:
+        if increment is None:
+            return None
+        if increment.is_full:
+            return _totals(self.history.head)
+        sizes = [snapshot.count("added-files-size") for snapshot in increment.taken]
+        files = [snapshot.count("added-data-files") for snapshot in increment.taken]
+        rows = [snapshot.count("added-records") for snapshot in increment.taken]
+        return Cost(*(None if None in counts else sum(c or 0 for c in counts) for counts in (files, rows, sizes)))
+
+    def _partitions(
+        self, layout: Layout, increment: Increment | None, manifests: Sequence[Manifest]
+    ) -> list[Partition] | None:
+        if increment is None:
+            return None
+        before = manifests_before(self.table.files, self.history, increment)
+        entries_of = partial(read_entries, self.table.files)
+        return touched_partitions(layout, self._entries(manifests, increment.is_full), before, entries_of)
+
+    def _event_time(self, layout: Layout) -> NestedField | None:
+        if self.question.event_time is None:
+            return layout.event_time_column()
+        column = layout.column(self.question.event_time)
+        if not is_time(column):
+            raise UserError(
+                f"{column.name!r} is a {column.field_type}; an event time must be a date or a timestamp."
+            )
+        return column
+
+    def _events(
+        self, layout: Layout, column: NestedField, manifests: Sequence[Manifest]
+    ) -> list[tuple[int, int, int]] | None:
+        """Commit, oldest event and rows of each file; None if a file does not tell."""
+        found = []
+        for entry in self._entries(manifests, is_whole=False):
+            oldest = _bound(layout, entry, column, entry.lower)
+            snapshot = self.history.snapshots.get(entry.snapshot_id)
+            if oldest is None or snapshot is None:
+                return None
+            found.append((snapshot.timestamp_ms, oldest, entry.rows))
+        return found
+
+    def _entries(self, manifests: Sequence[Manifest], is_whole: bool) -> Iterator[FileEntry]:
+        for manifest in manifests:
+            for entry in read_entries(self.table.files, manifest):
+                # A merged manifest also names files that other snapshots added.
+                if is_whole or manifest.only_adds or entry.snapshot_id == manifest.added_snapshot_id:
+                    yield entry
+
+    def _lookback(self, layout: Layout, column: NestedField | None) -> tuple[Cost | None, str | None]:
+        head = self.history.head
+        if column is None:
+            return None, "no column is known to be the time of the event; name one with --event-time"
+        if head is None:
+            return Cost(0, 0, 0), None
+        since = lookback_start_ms(self.now, self.question.lookback_days)
+        listed = [m for m in read_list(self.table.files, head.manifest_list).manifests if m.is_data]
+        near = [manifest for manifest in listed if _may_reach(layout, manifest, column, since)]
+        if sum(manifest.live_files or 0 for manifest in near) > MANY_FILES:
+            return None, f"more than {MANY_FILES:,} files would have to be looked at"
+        files = rows = size = 0
+        for manifest in near:
+            for entry in read_entries(self.table.files, manifest):
+                newest = _bound(layout, entry, column, entry.upper)
+                if newest is None or newest >= since:
+                    files, rows, size = files + 1, rows + entry.rows, size + entry.bytes
+        return Cost(files, rows, size), None
+
+
+def _totals(snapshot: Snapshot | None) -> Cost:
+    if snapshot is None:
+        return Cost(0, 0, 0)
+    return Cost(*(snapshot.count(f"total-{key}") for key in ("data-files", "records", "files-size")))
+
+
+def _bound(layout: Layout, entry: FileEntry, column: NestedField, bounds: Any) -> int | None:
+    """A file's bound of the event time in milliseconds; an identity partition is as good as a bound."""
+    position = layout.identity_position(entry.spec_id, column)
+    if position is not None and entry.partition[position] is not None:
+        return to_epoch_ms(column, entry.partition[position])
+    raw = bounds.get(column.field_id)
+    try:
+        return None if raw is None else to_epoch_ms(column, read_bound(column.field_type, raw))
+    except UnreadableBound:
+        return None
+
+
+def _may_reach(layout: Layout, manifest: Manifest, column: NestedField, since_ms: int) -> bool:
+    """Whether a manifest may name files with events at or after a moment, by the bounds of its partitions."""
+    position = layout.identity_position(manifest.spec_id, column)
+    if position is None or not manifest.partitions:
+        return True
+    try:
+        newest = layout.partition_bound(manifest.spec_id, position, manifest.partitions[position]["upper_bound"])
+    except UnreadableBound:
+        return True
+    return newest is None or to_epoch_ms(column, newest) >= since_ms

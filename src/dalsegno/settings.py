@@ -1,0 +1,238 @@
+"""One frozen settings object: defaults < file < environment < flags.
+
+The file is ``dalsegno.toml``, looked for in the working folder and its parents; without one, everything lives in a
+folder ``.dalsegno`` beside the user: a SQLite store, and a catalog ``lake`` on SQLite with a local warehouse.
+``${NAME}`` in a value is taken from the environment, so that secrets need not be in the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from dalsegno.errors import SettingsError, UnknownName
+
+FILE_NAME = "dalsegno.toml"
+ENVIRONMENT_PREFIX = "DALSEGNO_"
+
+
+class CatalogType(StrEnum):
+    SQL = "sql"
+    REST = "rest"
+    HIVE = "hive"
+    GLUE = "glue"
+
+
+@dataclass(frozen=True)
+class CatalogSettings:
+    """One Iceberg catalog, from which both the PyIceberg properties and the Spark configuration are made."""
+
+    name: str
+    #: sql | rest | hive | glue
+    type: CatalogType = CatalogType.SQL
+    #: Where it is: a SQLAlchemy URL (sql), http(s)://… (rest), thrift://… (hive); glue needs none.
+    uri: str | None = None
+    #: Where tables are kept: a folder or an object store address; for rest, the server's name of the warehouse.
+    warehouse: str | None = None
+    #: The folder under which change tables keep their metadata; by default one beside the source tables.
+    changes_location: str | None = None
+    #: Whether captures may write a branch into source tables that keeps unprocessed history from expiring.
+    pin: bool = True
+    #: Properties that PyIceberg and Spark understand alike, such as ``token`` or ``s3.endpoint``.
+    properties: Mapping[str, str] = field(default_factory=dict)
+    #: Properties for PyIceberg alone.
+    pyiceberg: Mapping[str, str] = field(default_factory=dict)
+    #: Properties for Spark's catalog alone (without ``spark.sql.catalog.NAME.``).
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be set; see docs/reference/settings.md."""
+
+    #: The folder that relative paths start from: where the settings file is.
+    root: Path
+    #: Where captures and checkpoints are remembered: a SQLite or PostgreSQL URL.
+    store: str = "sqlite:///.dalsegno/dalsegno.db"
+    #: The catalog meant by a table name that names none.
+    default_catalog: str = "lake"
+    #: The namespace in which change tables appear.
+    change_namespace: str = "icdc"
+    #: How many days a capture is kept and its source history pinned before ``dalsegno clean`` may end it.
+    capture_days: int = 7
+    #: How many threads copy manifests.
+    io_threads: int = 8
+    catalogs: Mapping[str, CatalogSettings] = field(default_factory=dict)
+
+    @property
+    def capture_lifetime(self) -> timedelta:
+        return timedelta(days=self.capture_days)
+
+    def catalog(self, name: str) -> CatalogSettings:
+        """The catalog's settings, or an error that lists the ones there are."""
+        if name in self.catalogs:
+            return self.catalogs[name]
+        raise UnknownName(
+            f"There is no catalog {name!r}; the settings name {', '.join(sorted(self.catalogs))}.",
+            hint=f"Add [catalogs.{name}] to {self.root / FILE_NAME}, or correct the name.",
+        )
+
+
+def load(
+    file: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    working_folder: Path | None = None,
+    **flags: Any,
+) -> Settings:
+    """The settings in force; ``flags`` that are None count as not given."""
+    environment = os.environ if environment is None else environment
+    working_folder = working_folder or Path.cwd()
+    named = file or (Path(value) if (value := environment.get(f"{ENVIRONMENT_PREFIX}SETTINGS")) else None)
+    if named is not None and not named.is_file():
+        raise SettingsError(
+            f"The settings file {named} does not exist.", hint="Create it, or name another one."
+        )
+    found = named or _nearest_file(working_folder)
+    values = _read(found) if found else {}
+    _refuse_unknown(values, _names(Settings) - {"root"}, f"{found or FILE_NAME}")
+    values |= _from_environment(environment)
+    values |= {name: value for name, value in flags.items() if value is not None}
+    root = found.resolve().parent if found else working_folder.resolve()
+    tables = values.pop("catalogs", {})
+    if not isinstance(tables, Mapping):
+        raise SettingsError("[catalogs] must hold one table per catalog, such as [catalogs.lake].")
+    catalogs = {name: _catalog(name, table, environment) for name, table in tables.items()}
+    settings = Settings(root=root, **_checked(Settings, _expanded(values, environment), "the settings"))
+    settings = replace(
+        settings, catalogs=catalogs or {settings.default_catalog: _embedded(settings.default_catalog)}
+    )
+    return _with_absolute_paths(settings)
+
+
+def _embedded(name: str) -> CatalogSettings:
+    return CatalogSettings(name, uri="sqlite:///.dalsegno/catalog.db", warehouse=".dalsegno/warehouse")
+
+
+def _nearest_file(folder: Path) -> Path | None:
+    candidates = (parent / FILE_NAME for parent in (folder.resolve(), *folder.resolve().parents))
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} is not valid TOML: {error}.") from error
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in _names(Settings) - {"root", "catalogs"}:
+        text = environment.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")
+        if text is not None:
+            values[name] = int(text) if text.isdecimal() else text
+    return values
+
+
+def _catalog(name: str, table: Any, environment: Mapping[str, str]) -> CatalogSettings:
+    where = f"[catalogs.{name}]"
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise SettingsError(f"{where}: a catalog's name is a word of letters, digits and underscores.")
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"{where} must be a table, found {table!r}.")
+    _refuse_unknown(table, _names(CatalogSettings) - {"name"}, where)
+    values = _expanded(table, environment)
+    kind = values.get("type", CatalogType.SQL.value)
+    if kind not in list(CatalogType):
+        raise SettingsError(f"{where}: type is {kind!r}, expected one of {', '.join(CatalogType)}.")
+    values["type"] = CatalogType(kind)
+    for group in ("properties", "pyiceberg", "spark"):
+        values[group] = {key: _property(value) for key, value in dict(values.get(group, {})).items()}
+    catalog = CatalogSettings(name, **_checked(CatalogSettings, values, where))
+    if catalog.uri is None and catalog.type is not CatalogType.GLUE:
+        raise SettingsError(f"{where}: a {catalog.type} catalog needs a uri.")
+    return catalog
+
+
+def _property(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _with_absolute_paths(settings: Settings) -> Settings:
+    catalogs = {
+        name: replace(
+            catalog,
+            uri=_absolute_url(catalog.uri, settings.root) if catalog.uri else None,
+            warehouse=_absolute_folder(catalog, settings.root),
+            changes_location=_absolute_path(catalog.changes_location, settings.root),
+        )
+        for name, catalog in settings.catalogs.items()
+    }
+    return replace(settings, store=_absolute_url(settings.store, settings.root), catalogs=catalogs)
+
+
+def _absolute_folder(catalog: CatalogSettings, root: Path) -> str | None:
+    # A REST server's or Glue's warehouse is a name or an address of theirs, not a folder of ours.
+    if catalog.type in (CatalogType.REST, CatalogType.GLUE):
+        return catalog.warehouse
+    return _absolute_path(catalog.warehouse, root)
+
+
+def _absolute_path(path: str | None, root: Path) -> str | None:
+    return path if path is None or "://" in path else str((root / path).resolve())
+
+
+def _absolute_url(url: str, root: Path) -> str:
+    prefix = "sqlite:///"
+    if not url.startswith(prefix) or url == prefix or ":memory:" in url:
+        return url
+    return prefix + str((root / url.removeprefix(prefix)).resolve())
+
+
+def _expanded(value: Any, environment: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _expanded(item, environment) for key, item in value.items()}
+    if not isinstance(value, str):
+        return value
+
+    def variable(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise SettingsError(
+                f"The settings refer to ${{{match[1]}}}, which is not set in the environment.",
+                hint=f"export {match[1]}=…",
+            )
+        return environment[match[1]]
+
+    return re.sub(r"\$\{(\w+)\}", variable, value)
+
+
+def _names(kind: type) -> set[str]:
+    return {item.name for item in fields(kind)}
+
+
+def _refuse_unknown(values: Mapping[str, Any], known: set[str], where: str) -> None:
+    for name in values.keys() - known:
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(sorted(known))}."
+        raise SettingsError(f"{where}: there is no setting {name!r}.", hint=meant)
+
+
+def _checked(kind: type, values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The values, or an error for the first that has another type than the default's."""
+    for item in fields(kind):
+        if item.name not in values or item.default is MISSING or item.default is None:
+            continue
+        value, expected = values[item.name], type(item.default)
+        if not isinstance(value, expected) or (expected is int and (isinstance(value, bool) or value < 1)):
+            wanted = "a whole number above 0" if expected is int else f"a {expected.__name__}"
+            raise SettingsError(f"{where}: {item.name} is {value!r}, expected {wanted}.")
+    return dict(values)

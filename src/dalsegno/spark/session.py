@@ -1,0 +1,82 @@
+"""A Spark session on this machine with Iceberg in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dalsegno.errors import UserError
+from dalsegno.spark.cache import cache_folder
+from dalsegno.spark.jars import SQLITE_JDBC, Jar, fetch, iceberg_runtime
+from dalsegno.spark.java import Java, find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def local_session(
+    conf: Mapping[str, str],
+    *,
+    app_name: str,
+    packages: Sequence[str] = (SQLITE_JDBC,),
+    cores: int = 2,
+) -> SparkSession:
+    """Start Spark in this process, with Iceberg and `packages` (group:artifact:version) on its class path.
+
+    `conf` wins over the defaults. A process has one JVM: a second call gets the same session with `conf` set
+    on it, and its `packages` come too late.
+    """
+    version = installed_spark()
+    java = find_java()
+    what = f"the Iceberg runtime for Spark {version} (about 60 MB)"
+    jars = fetch([Jar.parse(name) for name in (iceberg_runtime(version), *packages)], java, what=what)
+    prepare_environment(java)
+
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra, and slow
+
+    # Spark's type stubs leave the builder untyped.
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    for key, value in {**defaults(jars, cores), **conf}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def installed_spark() -> str:
+    try:
+        import pyspark  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise UserError("PySpark is not installed.", hint="Type: pip install 'dalsegno[spark]'") from error
+    return pyspark.__version__
+
+
+def prepare_environment(java: Java) -> None:
+    """Spark reads these from the environment of the process that starts it, and from nowhere else."""
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Otherwise Python workers are whatever `python3` is on PATH, without our packages.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Otherwise Spark looks up the host name, and warns or fails where that leads nowhere.
+    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+
+
+def defaults(jars: Sequence[Path], cores: int) -> dict[str, str]:
+    return {
+        "spark.jars": ",".join(str(path) for path in jars),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={LOGGING.as_uri()}"',
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # 200, the default, is for clusters: on a laptop each of the small tasks costs more than it does.
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        # By default a folder appears wherever the process was started.
+        "spark.sql.warehouse.dir": (cache_folder() / "spark-warehouse").as_uri(),
+    }

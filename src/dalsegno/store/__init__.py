@@ -1,0 +1,50 @@
+"""What we remember: captures, checkpoints, and who moved them; in SQLite or in PostgreSQL.
+
+The promise
+    A range of a table is processed once. The store keeps its half of that promise with three rules:
+
+    1.  A capture stays pending until it is committed or abandoned; a consumer has at most one per table.
+    2.  A capture can be recorded only where the checkpoint stands at the start of its range.
+    3.  A capture can be committed only where the checkpoint *still* stands there; the move of the
+        checkpoint, its entry in the history and the capture's new state are one transaction.
+
+    ``tests/property/test_exactly_once.py`` leaves rules out and shows what goes wrong without them.
+
+How it holds when several do something at once
+    All changes to what one consumer has are made one after the other. SQLite lets one transaction write
+    at a time, and ours say so when they begin (``BEGIN IMMEDIATE``). PostgreSQL gets one advisory lock
+    per consumer and transaction, taken before anything is decided. It is one lock, so there is no order
+    to get wrong; and it holds for a checkpoint that does not exist yet, which a row lock cannot do. Below
+    that, each statement that changes state has its requirement in its ``WHERE``, and a partial unique
+    index carries rule 1.
+
+How it holds when somebody dies
+    One operation is one transaction, and every operation may be repeated: recording the same capture
+    again, committing twice, abandoning twice all end as they did the first time. So "the connection
+    broke, and we do not know whether it was done" has one answer: do it again. Only a checkpoint that is
+    set by hand is refused the second time; the message then says that it was you.
+
+Where things are
+    ``tables``        the schema, as it is now
+    ``migrations``    how a database gets there; Alembic is imported only for one that is behind
+    ``database``      engines, transactions, the lock
+    ``failures``      what a driver complains about, in our words and without passwords
+    ``rows``          rows to model and back
+    ``captures``      statements about captures
+    ``checkpoints``   statements about checkpoints
+    ``refusals``      what we say when a rule is about to be broken
+    ``store``         the operations, each one transaction
+
+Nothing is ever deleted: settled captures and the checkpoint's history are what an operator looks at a
+month later, and they are small. Times are whole microseconds of UTC; SQLite has no type for them and
+holds integers.
+
+The file of a SQLite store is the store's own. Python's ``sqlite3`` and the bundled SQLite must not both
+have it open in one process: when one closes it, the operating system takes away the other's locks too.
+"""
+
+from dalsegno.store.checkpoints import Mark
+from dalsegno.store.refusals import CapturePending
+from dalsegno.store.store import Commit, Store
+
+__all__ = ["CapturePending", "Commit", "Mark", "Store"]

@@ -1,0 +1,66 @@
+"""What a driver complains about, in our words. A URL is never shown: it may hold a password."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from dalsegno.errors import PlatformError
+
+#: What we look for in a driver's words, and what to do then.
+HINTS = {
+    "is locked": "Another process has been writing for long. Try again; nothing was changed.",
+    "lock timeout": "Another process has been writing for long. Try again; nothing was changed.",
+    "disk is full": "Nothing was changed. Free some space and try again.",
+    "readonly database": "Give this user the right to write the file and the folder it is in.",
+    "unable to open": "Check that the folder exists and that this user may write to it.",
+    "not a database": "The file holds something else. Name another file in the store's url.",
+    "malformed": "The file is damaged. Restore it from a backup; SQLite's own `.recover` reads what is left.",
+    "refused": "Check that PostgreSQL runs there and that the store's url is right.",
+    "could not translate host name": "Check the host in the store's url.",
+    "failed to resolve host": "Check the host in the store's url.",
+    "authentication failed": "Check the user and the password in the store's url.",
+    "no password supplied": "Put a password into the store's url, or into PGPASSWORD or ~/.pgpass.",
+    "does not exist": "Create it, or name another in the store's url.",
+    "already exists": "Something else has tables of these names there: give the store a database of its own.",
+    "permission denied": "Give this user the right to create and change tables there.",
+}
+
+#: True of everything the store does: see the package's docstring.
+OTHERWISE = "Try again: every operation of the store may be repeated."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a database is, fit to be shown."""
+
+    url: URL
+
+    def __str__(self) -> str:
+        if self.url.get_backend_name() == "sqlite":
+            return str(self.url.database)
+        port = f":{self.url.port}" if self.url.port else ""
+        return f"postgresql://{self.url.host or ''}{port}/{self.url.database or ''}"
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn what the driver raises into ``PlatformError``."""
+        try:
+            yield
+        except (DBAPIError, PoolTimeout) as error:
+            said = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
+            hint = next((hint for part, hint in HINTS.items() if part in said.lower()), OTHERWISE)
+            for secret in filter(None, self._secrets()):
+                said = said.replace(secret, "***")
+            raise PlatformError(f"The database {self} failed: {said.rstrip('.')}.", hint=hint) from error
+
+    def _secrets(self) -> Iterator[str]:
+        yield str(self.url.password or "")
+        for key, value in self.url.normalized_query.items():
+            if "password" in key:
+                yield from value

@@ -1,0 +1,40 @@
+"""Runs the steps under ``versions``, with Alembic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from dalsegno.errors import UserError
+from dalsegno.store.failures import Place
+from dalsegno.store.migrations import HEAD, version
+
+
+def revisions() -> list[str]:
+    """Every schema version there ever was, oldest first."""
+    steps = ScriptDirectory.from_config(_config()).walk_revisions()
+    return [step.revision for step in steps][::-1]
+
+
+def upgrade(connection: Connection, place: Place, target: str) -> None:
+    """Run what is missing up to ``target`` on a connection that is inside a transaction."""
+    found = version(connection)
+    if found is not None and found not in revisions():
+        raise UserError(
+            f"The database {place} has schema version {found}; this dalsegno knows up to {HEAD}.",
+            hint="A newer dalsegno made it: upgrade this one (pip install --upgrade dalsegno).",
+        )
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, target)
+
+
+def _config() -> Config:
+    config = Config()
+    # Alembic reads % as the start of a reference.
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config

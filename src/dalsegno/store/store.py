@@ -1,0 +1,242 @@
+"""The operations: each one transaction, each safe to repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from dalsegno.model.captures import Capture, CaptureState, Checkpoint
+from dalsegno.model.snapshots import Position
+from dalsegno.model.tables import TableName
+from dalsegno.store import captures, checkpoints, refusals, tables
+from dalsegno.store.checkpoints import Mark
+from dalsegno.store.database import Database, lock
+from dalsegno.store.migrations import migrate
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What became of a commit."""
+
+    checkpoint: Checkpoint
+    #: False where the capture had been committed before; the checkpoint is the one of that time.
+    is_new: bool
+
+
+class Store:
+    """Captures and checkpoints in one database; any number of threads may share it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Open the database, make it if it is not there, and bring its schema up to date."""
+        database = Database(url)
+        try:
+            migrate(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What is there.
+
+    def position(self, consumer: str, table: TableName) -> Position | None:
+        with self.database.reading() as connection:
+            mark = checkpoints.mark(connection, consumer, table)
+        return mark.position if mark else None
+
+    def positions(self, consumer: str | None = None) -> list[Mark]:
+        """Where every consumer stands, or this one; by name."""
+        with self.database.reading() as connection:
+            return checkpoints.marks(connection, consumer)
+
+    def checkpoints(self, consumer: str, table: TableName | None = None) -> list[Checkpoint]:
+        """Every move of the consumer's checkpoint, or those that moved it on this table; newest first."""
+        with self.database.reading() as connection:
+            return checkpoints.history(connection, consumer, table)
+
+    def pending(self, consumer: str, table: TableName) -> Capture | None:
+        """The capture that waits to be processed, the only one there can be."""
+        with self.database.reading() as connection:
+            return captures.pending(connection, consumer, table)
+
+    def capture(self, capture_id: str) -> Capture:
+        """The capture of this id, of which the beginning is enough if no other begins so."""
+        with self.database.reading() as connection:
+            return captures.beginning_with(connection, capture_id)
+
+    def captures(
+        self, consumer: str | None = None, *, pending_only: bool = False, undropped_only: bool = False
+    ) -> list[Capture]:
+        """Newest first."""
+        conditions = []
+        if consumer is not None:
+            conditions.append(tables.captures.c.consumer == consumer)
+        if pending_only:
+            conditions.append(tables.captures.c.state.in_([s.value for s in CaptureState if s.is_pending]))
+        if undropped_only:
+            conditions.append(tables.captures.c.dropped_at.is_(None))
+        with self.database.reading() as connection:
+            return captures.matching(connection, *conditions)
+
+    # What changes.
+
+    def record_capture(self, capture: Capture) -> None:
+        """Fix the range of a new capture, if the checkpoint is at its start and no other capture is pending.
+
+        From here on the capture is pending; recording it again while it is changes nothing.
+        """
+        if not capture.state.is_pending or not capture.tables:
+            raise ValueError(f"Only a pending capture of at least one table can be recorded, not {capture}")
+        with self.database.writing() as connection:
+            lock(connection, capture.consumer)
+            try:
+                with connection.begin_nested():
+                    captures.add(connection, capture)
+            except IntegrityError:
+                _explain_clash(connection, capture)
+                return
+            for captured in capture.tables:
+                expected = None if captured.is_first else captured.after
+                found = checkpoints.mark(connection, capture.consumer, captured.table)
+                if not _stands(found, expected):
+                    raise refusals.checkpoint_moved(capture.consumer, captured.table, expected, found)
+
+    def mark_ready(self, capture_id: str, details: Mapping[TableName, Mapping[str, Any]]) -> Capture:
+        """Say that the change tables can be read, and what is in them; what was said first stays."""
+        with self._changing(capture_id) as (connection, capture):
+            if strangers := set(details) - {captured.table for captured in capture.tables}:
+                raise ValueError(f"Capture {capture_id} has no {', '.join(map(str, strangers))}")
+            if captures.change_state(connection, capture_id, CaptureState.READY):
+                captures.add_details(connection, capture_id, details)
+            elif capture.state is not CaptureState.READY:
+                raise refusals.capture_settled(capture)
+            return captures.the(connection, capture_id)
+
+    def commit(self, capture_id: str, *, by: str, now: datetime) -> Commit:
+        """Move the checkpoint to the end of the capture's range: all of it is processed."""
+        with self._changing(capture_id) as (connection, capture):
+            if not captures.settle(connection, capture_id, CaptureState.COMMITTED, by=by, now=now):
+                if capture.state is CaptureState.COMMITTED:
+                    return Commit(checkpoints.history(connection, capture_id=capture_id)[0], is_new=False)
+                if capture.state is CaptureState.ABANDONED:
+                    raise refusals.capture_settled(capture)
+                raise refusals.not_ready(capture)
+            checkpoint = self._move(
+                connection,
+                capture.consumer,
+                {c.table: (None if c.is_first else c.after, c.upto) for c in capture.tables},
+                capture_id=capture_id,
+                by=by,
+                now=now,
+                reason="capture committed",
+            )
+            return Commit(checkpoint, is_new=True)
+
+    def abandon(self, capture_id: str, *, by: str, now: datetime, reason: str) -> Capture:
+        """Give the capture up: the checkpoint stays, and the next capture takes the range again."""
+        with self._changing(capture_id) as (connection, capture):
+            if (
+                not captures.settle(
+                    connection, capture_id, CaptureState.ABANDONED, by=by, now=now, reason=reason
+                )
+                and capture.state is CaptureState.COMMITTED
+            ):
+                raise refusals.capture_settled(capture)
+            return captures.the(connection, capture_id)
+
+    def mark_dropped(self, capture_id: str, now: datetime) -> Capture:
+        """Say that the change tables are gone and their names free; a pending capture still needs them."""
+        with self._changing(capture_id) as (connection, capture):
+            if capture.state.is_pending:
+                raise refusals.still_pending(capture)
+            captures.mark_dropped(connection, capture_id, now)
+            return captures.the(connection, capture_id)
+
+    def move_checkpoint(
+        self,
+        consumer: str,
+        moves: Mapping[TableName, tuple[Position | None, Position]],
+        *,
+        by: str,
+        now: datetime,
+        reason: str,
+    ) -> Checkpoint:
+        """Move the checkpoint without a capture, on each table from where it is expected to the new place."""
+        if not moves:
+            raise ValueError("There is nothing to move")
+        with self.database.writing() as connection:
+            lock(connection, consumer)
+            for table in moves:
+                if holder := captures.pending(connection, consumer, table):
+                    raise refusals.capture_pending(table, holder)
+            return self._move(connection, consumer, moves, capture_id=None, by=by, now=now, reason=reason)
+
+    def _move(
+        self,
+        connection: Connection,
+        consumer: str,
+        moves: Mapping[TableName, tuple[Position | None, Position]],
+        *,
+        capture_id: str | None,
+        by: str,
+        now: datetime,
+        reason: str,
+    ) -> Checkpoint:
+        reached = {table: new for table, (_, new) in moves.items()}
+        checkpoint = checkpoints.append(
+            connection, consumer, reached, capture_id=capture_id, by=by, now=now, reason=reason
+        )
+        for table, (expected, _) in moves.items():
+            if not checkpoints.move(connection, checkpoint, table, expected):
+                found = checkpoints.mark(connection, consumer, table)
+                raise refusals.checkpoint_moved(consumer, table, expected, found)
+        return checkpoint
+
+    @contextmanager
+    def _changing(self, capture_id: str) -> Iterator[tuple[Connection, Capture]]:
+        """A transaction in which nobody else changes this capture or its consumer's checkpoint."""
+        with self.database.writing() as connection:
+            lock(connection, captures.consumer(connection, capture_id))
+            yield connection, captures.the(connection, capture_id)
+
+
+def _stands(mark: Mark | None, expected: Position | None) -> bool:
+    if mark is None or expected is None:
+        return mark is None and expected is None
+    return mark.position.is_at(expected)
+
+
+def _explain_clash(connection: Connection, capture: Capture) -> None:
+    """Raise what stands in the capture's way; return if it is the capture itself."""
+    for known in captures.matching(connection, tables.captures.c.id == capture.id):
+        if not known.state.is_pending:
+            raise refusals.capture_settled(known)
+        return
+    for captured in capture.tables:
+        if holder := captures.pending(connection, capture.consumer, captured.table):
+            raise refusals.capture_pending(captured.table, holder)
+        if holder := captures.owner(connection, captured.change_table):
+            raise refusals.change_table_taken(captured.change_table, holder)
+    # What is left is a capture that names the same table or change table twice.
+    raise ValueError(f"Capture {capture.id} clashes with itself: {capture.tables}")

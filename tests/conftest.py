@@ -1,0 +1,55 @@
+"""What tests share: one Spark session and one of each server per process, started when a test asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dalsegno.spark.java import find_java
+from tests.services.postgres import Postgres, running_postgres
+from tests.services.rest_catalog import RestCatalog, class_path, running_rest_catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
+    """Let what follows write to the terminal: fetching jars takes a while the first time, and says so."""
+    captures = config.pluginmanager.getplugin("capturemanager")
+    shown: AbstractContextManager[None] = (
+        captures.global_and_fixture_disabled() if captures else nullcontext()
+    )
+    return shown
+
+
+@pytest.fixture(scope="session")
+def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
+    """A session with Iceberg and the JDBC drivers; `tests.services.catalogs.add_catalog` adds catalogs."""
+    from dalsegno.spark.jars import POSTGRES_JDBC, SQLITE_JDBC
+    from dalsegno.spark.session import local_session
+
+    with uncaptured(pytestconfig):
+        session = local_session({}, app_name="dalsegno-tests", packages=(SQLITE_JDBC, POSTGRES_JDBC))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server; `postgres.create_database()` for a database of one's own."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rest_catalog(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RestCatalog]:
+    """An Iceberg REST catalog; it is shared, so each test takes a namespace of its own."""
+    with uncaptured(pytestconfig):
+        class_path(find_java())
+    with running_rest_catalog(tmp_path_factory.mktemp("rest-catalog")) as catalog:
+        yield catalog
