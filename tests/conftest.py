@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
     """Let what follows write to the terminal: fetching jars takes a while the first time, and says so."""
     captures = config.pluginmanager.getplugin("capturemanager")
-    shown: AbstractContextManager[None] = (
-        captures.global_and_fixture_disabled() if captures else nullcontext()
-    )
+    shown: AbstractContextManager[None] = captures.global_and_fixture_disabled() if captures else nullcontext()
     return shown
 
 
@@ -45,9 +43,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def rest_catalog(
-    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RestCatalog]:
+def rest_catalog(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalog]:
     """An Iceberg REST catalog; it is shared, so each test takes a namespace of its own."""
     with uncaptured(pytestconfig):
         class_path(find_java())

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from dalsegno.settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["Changes", "DalsegnoError", "DataError", "Lake", "PlatformError", "Settings", "UserError", "__version__"]
+__all__ = [
+    "Changes",
+    "DalsegnoError",
+    "DataError",
+    "Lake",
+    "PlatformError",
+    "Settings",
+    "UserError",
+    "__version__",
+]
 
 _HOMES = {
     "Changes": "dalsegno.operations.changes",

@@ -98,9 +98,7 @@ def load(
     working_folder = working_folder or Path.cwd()
     named = file or (Path(value) if (value := environment.get(f"{ENVIRONMENT_PREFIX}SETTINGS")) else None)
     if named is not None and not named.is_file():
-        raise SettingsError(
-            f"The settings file {named} does not exist.", hint="Create it, or name another one."
-        )
+        raise SettingsError(f"The settings file {named} does not exist.", hint="Create it, or name another one.")
     found = named or _nearest_file(working_folder)
     values = _read(found) if found else {}
     _refuse_unknown(values, _names(Settings) - {"root"}, f"{found or FILE_NAME}")
@@ -112,9 +110,7 @@ def load(
         raise SettingsError("[catalogs] must hold one table per catalog, such as [catalogs.lake].")
     catalogs = {name: _catalog(name, table, environment) for name, table in tables.items()}
     settings = Settings(root=root, **_checked(Settings, _expanded(values, environment), "the settings"))
-    settings = replace(
-        settings, catalogs=catalogs or {settings.default_catalog: _embedded(settings.default_catalog)}
-    )
+    settings = replace(settings, catalogs=catalogs or {settings.default_catalog: _embedded(settings.default_catalog)})
     return _with_absolute_paths(settings)
 
 

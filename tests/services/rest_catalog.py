@@ -93,9 +93,7 @@ def jvm(log: Path) -> Iterator[JavaGateway]:
             enable_auth=True,
             return_proc=True,
         )
-        gateway = JavaGateway(
-            gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
-        )
+        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
         try:
             yield gateway
         finally:

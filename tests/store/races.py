@@ -63,7 +63,7 @@ def _remember(barrier: Barrier) -> None:
 
 
 def overlap(one: Store, first: Act, other: Store, second: Act) -> Ending:
-    """Run the first up to its COMMIT, give the second a chance to finish before it, and tell what that one met."""
+    """Run the first up to its COMMIT, let the second try to get past it, and tell what that one met."""
     with ThreadPoolExecutor(1) as pool:
         started: list[Future[Ending]] = []
 

@@ -200,9 +200,7 @@ def test_a_change_table_belongs_to_one_capture_until_it_is_dropped(store: Store)
     store.record_capture(second)
 
 
-@pytest.mark.parametrize(
-    "spoil", [lambda c: replace(c, tables=()), lambda c: replace(c, state=CaptureState.COMMITTED)]
-)
+@pytest.mark.parametrize("spoil", [lambda c: replace(c, tables=()), lambda c: replace(c, state=CaptureState.COMMITTED)])
 def test_what_cannot_be_a_new_capture_is_refused(store: Store, spoil: Callable[[Capture], Capture]) -> None:
     with pytest.raises(ValueError, match="Only a pending capture of at least one table"):
         store.record_capture(spoil(capture()))
@@ -396,9 +394,7 @@ def test_a_checkpoint_can_be_set_and_set_back(store: Store) -> None:
 
 
 @pytest.mark.parametrize("expected", [None, at(9)])
-def test_a_checkpoint_is_moved_only_from_where_it_is_expected(
-    store: Store, expected: Position | None
-) -> None:
+def test_a_checkpoint_is_moved_only_from_where_it_is_expected(store: Store, expected: Position | None) -> None:
     store.move_checkpoint("daily", {PLAYBACK: (None, at(10))}, by="ada", now=NOW, reason="from latest")
     moves: dict[TableName, tuple[Position | None, Position]] = {
         MEMBERS: (None, at(1)),

@@ -74,7 +74,7 @@ def ready(store: Store, id: str) -> None:
     store.mark_ready(id, {})
 
 
-#: What is there before, who comes first, who comes while the first has not committed yet, and what that one meets.
+#: What is there before, who comes first, who comes before the first has committed, and what that one meets.
 #: No row of ``positions`` exists in any of them: locking rows would let several of these through.
 OVERLAPS: dict[str, tuple[Act | None, Act, Act, str | None]] = {
     "record, record": (None, (record, capture("c1")), (record, capture("c2")), "CapturePending"),
@@ -127,10 +127,7 @@ def test_the_second_waits_for_the_first_and_meets_what_it_left(url: str, name: s
 def test_captures_of_crossing_tables_never_wait_for_each_other_in_a_circle(url: str) -> None:
     endings = race(
         url,
-        [
-            (record, capture(f"c{n}", tables=(PLAYBACK, MEMBERS) if n % 2 else (MEMBERS, PLAYBACK)))
-            for n in range(6)
-        ],
+        [(record, capture(f"c{n}", tables=(PLAYBACK, MEMBERS) if n % 2 else (MEMBERS, PLAYBACK))) for n in range(6)],
     )
     assert Counter(ending.error for ending in endings) == {None: 1, "CapturePending": 5}
 

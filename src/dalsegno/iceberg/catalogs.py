@@ -1,8 +1,8 @@
 """One definition of a catalog → PyIceberg properties and Spark configuration; and what dalsegno asks of a catalog.
 
-PyIceberg does the talking. Two things it cannot do are done here for SQL catalogs, with the same compare-and-swap on the
-metadata location that Iceberg's own JDBC catalog uses: finding a table without parsing all of its metadata, and changing
-references of a table of format version 3.
+PyIceberg does the talking. Two things it cannot do are done here for SQL catalogs, with the same compare-and-swap on
+the metadata location that Iceberg's own JDBC catalog uses: finding a table without parsing all of its metadata, and
+changing references of a table of format version 3.
 """
 
 from __future__ import annotations
@@ -85,9 +85,7 @@ def _jdbc(catalog: CatalogSettings) -> dict[str, str]:
     else:
         query = "&".join(f"{key}={value}" for key, value in url.query.items())
         port = f":{url.port}" if url.port else ""
-        address = f"jdbc:{kind}://{url.host or 'localhost'}{port}/{url.database}" + (
-            f"?{query}" if query else ""
-        )
+        address = f"jdbc:{kind}://{url.host or 'localhost'}{port}/{url.database}" + (f"?{query}" if query else "")
     own = {"type": "jdbc", "uri": address, "jdbc.schema-version": "V1"}
     if url.username:
         own["jdbc.user"] = url.username
@@ -195,10 +193,8 @@ class Catalog:
         from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate  # noqa: PLC0415 - slow import
 
         existing = table.metadata.get("refs", {}).get(ref_name)
-        requirement = AssertRefSnapshotId(
-            ref=ref_name, **{"snapshot-id": existing and existing["snapshot-id"]}
-        )
-        update = SetSnapshotRefUpdate(**{"ref-name": ref_name}, **ref)
+        requirement = AssertRefSnapshotId(ref=ref_name, **{"snapshot-id": existing and existing["snapshot-id"]})
+        update = SetSnapshotRefUpdate.model_validate({"action": "set-snapshot-ref", "ref-name": ref_name, **ref})
         with self._talking(f"write a branch into {table.name}"):
             try:
                 loaded = self.pyiceberg.load_table(table.name.identifier)
@@ -223,7 +219,7 @@ class Catalog:
                 f"Catalog {self.settings.name!r} needs a package that is not installed: {error}.",
                 hint=f"pip install 'dalsegno[{_EXTRAS.get(self.settings.type, 'postgres')}]'",
             ) from error
-        except Exception as error:  # noqa: BLE001 - drivers raise anything; the cause stays chained
+        except Exception as error:  # drivers raise anything; the cause stays chained
             raise PlatformError(
                 f"Catalog {self.settings.name!r} ({self.settings.type}) could not {doing}: {_summary(error)}",
                 hint="Check with: dalsegno catalogs check",
@@ -258,7 +254,7 @@ class SqlCatalog(Catalog):
         with self._talking(f"register {name}"), catalog.engine.connect() as connection:
             row = catalog._create_table_row(".".join(name.namespace), name.name, metadata_location)
             try:
-                connection.execute(insert(IcebergTables.__table__).values(**row))
+                connection.execute(insert(IcebergTables).values(**row))
                 connection.commit()
             except IntegrityError:
                 return False
@@ -276,7 +272,7 @@ class SqlCatalog(Catalog):
         catalog: Any = self.pyiceberg
         with self._talking(f"write a branch into {table.name}"), catalog.engine.connect() as connection:
             swapped = connection.execute(
-                update(IcebergTables.__table__)
+                update(IcebergTables)
                 .where(*self._is(table.name), columns.metadata_location == table.metadata_location)
                 .values(metadata_location=location, previous_metadata_location=table.metadata_location)
             )
@@ -327,9 +323,7 @@ def _with_ref(table: LoadedTable, ref_name: str, ref: Ref) -> dict[str, Any]:
         *old.get("metadata-log", ()),
         {"metadata-file": table.metadata_location, "timestamp-ms": old["last-updated-ms"]},
     ]
-    keep = int(
-        old.get("properties", {}).get("write.metadata.previous-versions-max", _DEFAULT_PREVIOUS_VERSIONS)
-    )
+    keep = int(old.get("properties", {}).get("write.metadata.previous-versions-max", _DEFAULT_PREVIOUS_VERSIONS))
     # The time of the last update stays: the rows did not change, and readers must not see it go backwards.
     return dict(old) | {"refs": refs, "metadata-log": log[-max(keep, 1) :]}
 

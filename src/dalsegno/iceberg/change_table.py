@@ -154,9 +154,7 @@ def _copy_manifests(files: Files, contents: Contents, attempt: str, threads: int
             hint="Its history expired. See what is left: dalsegno plan",
         ) from error
     except OSError as error:
-        raise PlatformError(
-            f"Manifests could not be copied: {error}.", hint="Run the capture again."
-        ) from error
+        raise PlatformError(f"Manifests could not be copied: {error}.", hint="Run the capture again.") from error
     if contents.is_whole:
         return replace(contents, manifests=tuple(taken))
     return replace(
@@ -231,9 +229,7 @@ def _inherited(source: RawMetadata, captured: CapturedTable) -> dict[str, Any]:
 
 
 def _properties(source: RawMetadata, capture: Capture, captured: CapturedTable) -> dict[str, str]:
-    kept = {
-        key: source["properties"][key] for key in _CLONED_PROPERTIES if key in source.get("properties", {})
-    }
+    kept = {key: source["properties"][key] for key in _CLONED_PROPERTIES if key in source.get("properties", {})}
     said = {
         "capture-id": capture.id,
         "consumer": capture.consumer,

@@ -14,7 +14,7 @@ from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.manifests import DELETED, EntryField, Manifest
 
-_PARTITION, _BYTES = 102, 104
+_PARTITION, _SIZE = 102, 104
 _VALUE_COUNTS, _NULL_COUNTS, _LOWER, _UPPER = 109, 110, 125, 128
 
 
@@ -27,7 +27,7 @@ class FileEntry:
     spec_id: int
     partition: tuple[Any, ...]
     rows: int
-    bytes: int
+    size: int
     value_counts: Mapping[int, int]
     null_counts: Mapping[int, int]
     lower: Mapping[int, bytes]
@@ -52,7 +52,7 @@ def read_entries(files: Files, manifest: Manifest) -> Iterator[FileEntry]:
                 spec_id=manifest.spec_id,
                 partition=tuple(file[inner[_PARTITION]].values()),
                 rows=file[rows],
-                bytes=file[inner[_BYTES]],
+                size=file[inner[_SIZE]],
                 value_counts=_map(file, inner, _VALUE_COUNTS),
                 null_counts=_map(file, inner, _NULL_COUNTS),
                 lower=_map(file, inner, _LOWER),

@@ -61,9 +61,7 @@ class Files:
             from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - only where PyArrow is the FileIO
 
             selector = FileSelector(place._path, recursive=True, allow_not_found=True)
-            found = [
-                info.path for info in place._filesystem.get_file_info(selector) if info.type == FileType.File
-            ]
+            found = [info.path for info in place._filesystem.get_file_info(selector) if info.type == FileType.File]
             root = place._path
         else:
             root = place._fs._strip_protocol(folder)

@@ -50,11 +50,7 @@ def history_of(metadata: RawMetadata, branch: str = MAIN, *, table: object = "th
 
 def branch_heads(metadata: RawMetadata) -> dict[str, int]:
     """Each branch and the snapshot it points at."""
-    heads = {
-        name: ref["snapshot-id"]
-        for name, ref in metadata.get("refs", {}).items()
-        if ref.get("type") == "branch"
-    }
+    heads = {name: ref["snapshot-id"] for name, ref in metadata.get("refs", {}).items() if ref.get("type") == "branch"}
     current = metadata.get("current-snapshot-id")
     if MAIN not in heads and current is not None and current != _NO_SNAPSHOT:
         heads[MAIN] = current

@@ -117,7 +117,9 @@ class Layout:
 
 
 def is_time(field: NestedField) -> bool:
-    return isinstance(field.field_type, DateType | TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType)
+    return isinstance(
+        field.field_type, DateType | TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType
+    )
 
 
 def read_bound(kind: Any, bound: bytes) -> Any:

@@ -1,9 +1,9 @@
 """Which manifests hold what a range of snapshots added.
 
-A snapshot's manifest list names every manifest of the table; the ones it added itself carry its id. Usually they are all
-still there in the list of the range's last snapshot, so one list answers for the whole range: that is believed only if
-the counts of files and rows equal those in the snapshot's own summary. Otherwise (manifests get merged, rewritten,
-or lose files to a compaction) the snapshot's own list, which never changes, is read.
+A snapshot's manifest list names every manifest of the table; the ones it added itself carry its id. Usually they are
+all still there in the list of the range's last snapshot, so one list answers for the whole range: that is believed
+only if the counts of files and rows equal those in the snapshot's own summary. Otherwise (manifests get merged,
+rewritten, or lose files to a compaction) the snapshot's own list, which never changes, is read.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Manifest:
 
     def reduced(self, path: str, length: int, files: int, rows: int) -> Manifest:
         """The line of a copy that holds only some of the files; the bounds of all of them would be too wide."""
-        changed = {
+        changed: dict[int, Any] = {
             ListField.PARTITIONS: None,
             ListField.PATH: path,
             ListField.LENGTH: length,
@@ -151,9 +151,7 @@ def read_list(files: Files, location: str) -> ManifestList:
     with files.reading(location) as stream:
         format_, records = avro.read(stream)
         ids = {name: field_id for field_id, name in format_.names().items()}
-        manifests = tuple(
-            Manifest({ids[name]: value for name, value in record.items()}) for record in records
-        )
+        manifests = tuple(Manifest({ids[name]: value for name, value in record.items()}) for record in records)
     for manifest in manifests:
         if manifest.values.get(ListField.KEY_METADATA) is not None:
             raise UnsupportedTable(
@@ -168,10 +166,7 @@ def write_list(format_: avro.Format, manifests: Iterable[Manifest], *, header: M
     names = format_.names()
     optional = {entry["field-id"] for entry in format_.schema["fields"] if isinstance(entry["type"], list)}
     records = [
-        {
-            name: manifest.values.get(field_id, None if field_id in optional else 0)
-            for field_id, name in names.items()
-        }
+        {name: manifest.values.get(field_id, None if field_id in optional else 0) for field_id, name in names.items()}
         for manifest in manifests
     ]
     kept = {key: value for key, value in format_.metadata.items() if key == "format-version"}
@@ -190,9 +185,7 @@ def added_by(files: Files, snapshots: Sequence[Snapshot], upto: Snapshot, *, thr
     with ThreadPoolExecutor(threads) as pool:
         for snapshot, manifests in zip(missing, pool.map(lambda s: _own(files, s), missing), strict=True):
             found[snapshot.id] = manifests
-    return Selection(
-        last.format, {snapshot.id: _that_add(snapshot, found[snapshot.id]) for snapshot in snapshots}
-    )
+    return Selection(last.format, {snapshot.id: _that_add(snapshot, found[snapshot.id]) for snapshot in snapshots})
 
 
 def adds_everything(files: Files, snapshot: Snapshot) -> bool:

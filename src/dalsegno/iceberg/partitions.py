@@ -48,7 +48,7 @@ def touched_partitions(
     totals: dict[PartitionKey, list[int]] = {}
     for entry in entries:
         total = totals.setdefault((entry.spec_id, entry.partition), [0, 0, 0])
-        for index, amount in enumerate((1, entry.rows, entry.bytes)):
+        for index, amount in enumerate((1, entry.rows, entry.size)):
             total[index] += amount
     seen = None if before is None else _seen_before(layout, set(totals), before, entries_of)
 

@@ -1,9 +1,10 @@
 """The branch that keeps unprocessed history from expiring.
 
 Expiry keeps, for every branch, its newest snapshots: as many as ``min-snapshots-to-keep`` says. One branch per consumer
-that points at the head of what was captured, and keeps as many snapshots as lie between it and the checkpoint, therefore
-holds the whole range and the checkpoint itself. Its own age counts from the time of the snapshot it points at, not from
-its creation, so that is added. A consumer that never comes back stops pinning when its lifetime is over.
+that points at the head of what was captured, and keeps as many snapshots as lie between it and the checkpoint,
+therefore holds the whole range and the checkpoint itself. Its own age counts from the time of the snapshot it points
+at, not from its creation, so that is added. A consumer that never comes back stops pinning when its lifetime is
+over.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from dalsegno.errors import PlatformError
 from dalsegno.iceberg.catalogs import Catalog, ConcurrentChange, LoadedTable, Ref
 from dalsegno.iceberg.history import history_of
-from dalsegno.model.snapshots import Position
+from dalsegno.model.snapshots import History, Position
 from dalsegno.model.tables import TableName
 
 _ATTEMPTS = 8
@@ -35,7 +36,7 @@ def branch_name(consumer: str) -> str:
     return "dalsegno_" + re.sub(r"[^A-Za-z0-9_]", "_", consumer)
 
 
-def pin(  # noqa: PLR0913 - what to hold, for whom, until when
+def pin(
     catalog: Catalog, table: LoadedTable, consumer: str, after: Position, *, now_ms: int, lifetime: timedelta
 ) -> tuple[LoadedTable, Pin]:
     """Hold everything from ``after`` (itself included) to the source branch's head; the table as it is then."""
@@ -76,14 +77,15 @@ def release(catalog: Catalog, name: TableName, consumer: str, upto: Position) ->
     _write(catalog, catalog.load(name), branch_name(consumer), wanted)
 
 
-def held_until_ms(table: LoadedTable, consumer: str) -> int | None:
-    """When the consumer's pin ends, or None if it has none."""
+def held(table: LoadedTable, history: History, consumer: str) -> tuple[frozenset[int], int | None]:
+    """The snapshots that the consumer's pin holds, and when it ends."""
     ref = table.metadata.get("refs", {}).get(branch_name(consumer))
-    if ref is None:
-        return None
-    snapshot = next((s for s in table.metadata["snapshots"] if s["snapshot-id"] == ref["snapshot-id"]), None)
+    head = history.snapshots.get(ref["snapshot-id"]) if ref else None
+    if ref is None or head is None:
+        return frozenset(), None
+    line = islice(history.ancestors(head), ref.get("min-snapshots-to-keep", 1))
     age: int | None = ref.get("max-ref-age-ms")
-    return snapshot["timestamp-ms"] + age if snapshot and age is not None else None
+    return frozenset(snapshot.id for snapshot in line), None if age is None else head.timestamp_ms + age
 
 
 def _branch(snapshot_id: int, kept: int, age_ms: int) -> Ref:
@@ -96,11 +98,8 @@ def _branch(snapshot_id: int, kept: int, age_ms: int) -> Ref:
 
 
 def _holds(ref: Ref, snapshot_id: int, kept: int, age_ms: int) -> bool:
-    return (
-        ref["snapshot-id"] == snapshot_id
-        and ref.get("min-snapshots-to-keep", 1) == kept
-        and ref.get("max-ref-age-ms", age_ms) >= age_ms
-    )
+    exact = (ref["snapshot-id"], ref.get("min-snapshots-to-keep", 1)) == (snapshot_id, kept)
+    return exact and int(ref.get("max-ref-age-ms", age_ms)) >= age_ms
 
 
 def _write(

@@ -139,9 +139,7 @@ def _step_over(lake: Lake, request: Request, increments: Sequence[Increment]) ->
     return NothingNew(request.consumer, tuple(increments))
 
 
-def _record(
-    lake: Lake, request: Request, loaded: Sequence[LoadedTable], increments: Sequence[Increment]
-) -> Capture:
+def _record(lake: Lake, request: Request, loaded: Sequence[LoadedTable], increments: Sequence[Increment]) -> Capture:
     now = lake.clock()
     capture_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
     recorded = Capture(
@@ -242,9 +240,7 @@ def _publish(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) 
     return describe(table, history, increment, published, pin, wish)
 
 
-def _recorded_increment(
-    capture: Capture, captured: CapturedTable, table: LoadedTable
-) -> tuple[History, Increment]:
+def _recorded_increment(capture: Capture, captured: CapturedTable, table: LoadedTable) -> tuple[History, Increment]:
     """The range that was recorded, found again in the table as it is now."""
     history = history_of(table.metadata, captured.upto.branch, table=table.name)
     upto = history.snapshots.get(captured.upto.snapshot_id) if captured.upto.snapshot_id is not None else None
@@ -254,9 +250,7 @@ def _recorded_increment(
             hint=f"Give the capture up, and plan anew: dalsegno abandon {capture.id}",
         )
     if captured.is_full:
-        return history, Increment(
-            captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True
-        )
+        return history, Increment(captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True)
     return history, increment_between(
         captured.table, capture.consumer, history, captured.after, upto, is_first=captured.is_first
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -99,6 +99,40 @@ class Changes:
     def details(self) -> Mapping[str, Any]:
         """All that is known of the capture's single source."""
         return self._only().details
+
+    def as_json(self) -> dict[str, Any]:
+        """For machines: the capture, or null, and each table with its range and details."""
+        if self.capture is None:
+            looked_at = [
+                {
+                    "table": str(increment.table),
+                    "after": asdict(increment.after),
+                    "upto": asdict(increment.upto),
+                    "skipped_snapshots": len(increment.snapshots),
+                }
+                for increment in self.increments
+            ]
+            return {"capture": None, "consumer": self.consumer, "tables": looked_at}
+        return {
+            "capture": self.capture.id,
+            "consumer": self.consumer,
+            "state": self.capture.state.value,
+            "resumed": self.is_resumed,
+            "expires_at": self.capture.expires_at.isoformat(),
+            "tables": [
+                {
+                    "table": str(captured.table),
+                    "change_table": str(captured.change_table),
+                    "location": captured.location,
+                    "after": asdict(captured.after),
+                    "upto": asdict(captured.upto),
+                    "first": captured.is_first,
+                    "full": captured.is_full,
+                    **captured.details,
+                }
+                for captured in self.capture.tables
+            ],
+        }
 
     def commit(self) -> Committed:
         """Say that all of it is processed."""

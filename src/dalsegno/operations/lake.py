@@ -55,9 +55,7 @@ class Cleaned:
 class Lake:
     """Tables, and what their consumers have processed. Any number of processes may share a store."""
 
-    def __init__(
-        self, settings: Settings, store: Store, *, clock: Clock = utc_now, actor: str | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, store: Store, *, clock: Clock = utc_now, actor: str | None = None) -> None:
         self.settings = settings
         self.store = store
         self.clock = clock
@@ -153,7 +151,10 @@ class Lake:
 
     def clean(self) -> Cleaned:
         """Give up captures whose time is over, and remove what settled captures left behind."""
-        now, abandoned, dropped, left_over = self.clock(), [], [], []
+        now = self.clock()
+        abandoned: list[str] = []
+        dropped: list[str] = []
+        left_over: list[str] = []
         for capture in self.store.captures(pending_only=True):
             if capture.expires_at <= now:
                 with suppress(CaptureSettled):
@@ -175,6 +176,18 @@ class Lake:
     def checkpoints(self, consumer: str | None = None) -> list[Mark]:
         """Where each consumer stands."""
         return self.store.positions(consumer)
+
+    def checkpoint(self, table: str, *, consumer: str) -> Mark:
+        """Where one consumer stands on one table."""
+        name, found = self.name(table), self.store.positions(consumer)
+        for mark in found:
+            if mark.table == name:
+                return mark
+        known = sorted({mark.consumer for mark in self.store.positions() if mark.table == name})
+        raise UnknownName(
+            f"Consumer {consumer!r} has no checkpoint on {name}; {', '.join(known) or 'nobody'} has.",
+            hint=f"It gets one with its first commit: dalsegno capture {name} --consumer {consumer}",
+        )
 
     def history(self, consumer: str, table: str | None = None) -> list[Checkpoint]:
         """Every move of a consumer's checkpoint, newest first."""
@@ -205,12 +218,17 @@ class Lake:
         names = [name] if name else sorted(self.settings.catalogs)
         return [checking.check(self.catalog(each), self.settings.change_namespace, self.clock()) for each in names]
 
+    def tables(self, catalog: str | None = None) -> list[TableName]:
+        """Every table of a catalog."""
+        opened = self.catalog(catalog or self.settings.default_catalog)
+        return sorted(name for namespace in opened.namespaces() for name in opened.tables(namespace))
+
     def load(self, name: TableName) -> LoadedTable:
         return self.catalog(name.catalog).load(name)
 
     def name(self, text: str) -> TableName:
         """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``."""
-        parts = [part.strip("`\" ") for part in text.split(".")]
+        parts = [part.strip('`" ') for part in text.split(".")]
         named = len(parts) > 2 and parts[0] in self.settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
         catalog, rest = (parts[0], parts[1:]) if named else (self.settings.default_catalog, parts)
         if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
@@ -271,4 +289,3 @@ def _checked_consumer(consumer: str) -> str:
             f"{consumer!r} is no name for a consumer: expected 1 to 64 letters, digits, dots, dashes or underscores."
         )
     return consumer
-

@@ -147,7 +147,7 @@ class _TablePlanner:
             expiry=expiry(
                 unprocessed,
                 self.table.metadata.get("properties", {}),
-                pins.held_until_ms(self.table, self.question.consumer),
+                *pins.held(self.table, self.history, self.question.consumer),
             ),
         )
 
@@ -173,7 +173,12 @@ class _TablePlanner:
                 return ()
             after = self.checkpoint or starting_position(self.table.name, self.history, start, self.history.head)
             found = increment_between(
-                self.table.name, self.question.consumer, self.history, after, self.history.head, is_first=False
+                self.table.name,
+                self.question.consumer,
+                self.history,
+                after,
+                self.history.head,
+                is_first=False,
             )
             return [snapshot for snapshot, _ in found.snapshots]
         except (DataError, UserError):
@@ -207,9 +212,7 @@ class _TablePlanner:
             return layout.event_time_column()
         column = layout.column(self.question.event_time)
         if not is_time(column):
-            raise UserError(
-                f"{column.name!r} is a {column.field_type}; an event time must be a date or a timestamp."
-            )
+            raise UserError(f"{column.name!r} is a {column.field_type}; an event time must be a date or a timestamp.")
         return column
 
     def _events(
@@ -248,7 +251,7 @@ class _TablePlanner:
             for entry in read_entries(self.table.files, manifest):
                 newest = _bound(layout, entry, column, entry.upper)
                 if newest is None or newest >= since:
-                    files, rows, size = files + 1, rows + entry.rows, size + entry.bytes
+                    files, rows, size = files + 1, rows + entry.rows, size + entry.size
         return Cost(files, rows, size), None
 
 

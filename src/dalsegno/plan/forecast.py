@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -42,7 +42,8 @@ class Expiry:
     first_may_expire_at: datetime | None
     #: When the newest may.
     last_may_expire_at: datetime | None
-    #: Until when the consumer's pin holds all of them, whatever the rule says.
+    #: How many of them the consumer's pin holds, and until when, whatever the rule says.
+    pinned_snapshots: int
     pinned_until: datetime | None
 
 
@@ -68,7 +69,12 @@ def lookback_start_ms(now: datetime, days: int) -> int:
     return to_millis(_midnight(to_millis(now)) - timedelta(days=days))
 
 
-def expiry(unprocessed: Sequence[Snapshot], properties: Mapping[str, str], pinned_until_ms: int | None) -> Expiry:
+def expiry(
+    unprocessed: Sequence[Snapshot],
+    properties: Mapping[str, str],
+    pinned_ids: Collection[int],
+    pinned_until_ms: int | None,
+) -> Expiry:
     """When the snapshots (oldest first) may expire."""
     age = timedelta(milliseconds=int(properties.get("history.expire.max-snapshot-age-ms", _DEFAULT_SNAPSHOT_AGE_MS)))
     kept = int(properties.get("history.expire.min-snapshots-to-keep", 1))
@@ -79,6 +85,7 @@ def expiry(unprocessed: Sequence[Snapshot], properties: Mapping[str, str], pinne
         age / _DAY,
         ends[0] if ends else None,
         ends[-1] if ends else None,
+        sum(snapshot.id in pinned_ids for snapshot in unprocessed),
         from_millis(pinned_until_ms) if pinned_until_ms is not None else None,
     )
 

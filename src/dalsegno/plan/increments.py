@@ -1,7 +1,7 @@
 """A table's history and a consumer's checkpoint → the range to capture next.
 
-The same decision is shown by ``plan`` and carried out by ``capture``. It fails closed: a range is returned only if every
-snapshot between its ends is known and of a kind that may be captured.
+The same decision is shown by ``plan`` and carried out by ``capture``. It fails closed: a range is returned only if
+every snapshot between its ends is known and of a kind that may be captured.
 """
 
 from __future__ import annotations
@@ -103,7 +103,13 @@ def next_increment(
 
 
 def increment_between(
-    table: TableName, consumer: str, history: History, after: Position, upto: Snapshot | None, *, is_first: bool
+    table: TableName,
+    consumer: str,
+    history: History,
+    after: Position,
+    upto: Snapshot | None,
+    *,
+    is_first: bool,
 ) -> Increment:
     """The range between two places, proven to be without gaps; it may hold changes that a capture refuses."""
     snapshots, root = _proven_range(table, consumer, history, after, upto)
@@ -181,18 +187,14 @@ def _proven_range(
     raise _broken_chain(table, consumer, history, after, oldest)
 
 
-def _broken_chain(
-    table: TableName, consumer: str, history: History, after: Position, oldest: Snapshot
-) -> DataError:
+def _broken_chain(table: TableName, consumer: str, history: History, after: Position, oldest: Snapshot) -> DataError:
     since = f"snapshot {oldest.id} of {from_millis(oldest.timestamp_ms):%Y-%m-%d %H:%M} UTC"
     if after.snapshot_id is None:
         return unproven_beginning(table, consumer, oldest)
     if after.snapshot_id in history.snapshots:
         ancestors = history.ancestors(history.snapshots[after.snapshot_id])
         if history.head is not None and any(snapshot.id == history.head.id for snapshot in ancestors):
-            return _lost(
-                table, consumer, "was rolled back", after, f"its head at {history.head.id}, before it"
-            )
+            return _lost(table, consumer, "was rolled back", after, f"its head at {history.head.id}, before it")
         return _lost(
             table,
             consumer,

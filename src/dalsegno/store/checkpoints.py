@@ -105,9 +105,7 @@ def move(
         values |= {"consumer": checkpoint.consumer, "table_name": str(table)}
         new = select(*(literal(value, positions.c[name].type) for name, value in values.items()))
         if_absent = new.where(~exists().where(key))
-        statement = (
-            insert(positions).from_select(list(values), if_absent).returning(positions.c.checkpoint_id)
-        )
+        statement = insert(positions).from_select(list(values), if_absent).returning(positions.c.checkpoint_id)
     return connection.execute(statement).first() is not None
 
 

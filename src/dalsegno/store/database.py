@@ -83,12 +83,8 @@ class Database:
             with self.place.explained(), engine.begin() as connection:
                 lock(connection, "schema")
                 yield connection
-                if self.is_sqlite and (
-                    broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-                ):
-                    raise PlatformError(
-                        f"Migrating {self.place} would leave rows that point nowhere: {broken}."
-                    )
+                if self.is_sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all()):
+                    raise PlatformError(f"Migrating {self.place} would leave rows that point nowhere: {broken}.")
         finally:
             engine.dispose()
 
@@ -173,9 +169,7 @@ def _sqlite_engine(url: URL, dumps: Any, *, foreign_keys: bool) -> Engine:
             f"The folder {path.parent} for the database cannot be made: {error.strerror}.",
             hint="Check that this user may write there, or name another file in the store's url.",
         ) from error
-    engine = create_engine(
-        url, module=sqlite, connect_args={"timeout": PATIENCE_SECONDS}, json_serializer=dumps
-    )
+    engine = create_engine(url, module=sqlite, connect_args={"timeout": PATIENCE_SECONDS}, json_serializer=dumps)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, record: object) -> None:

@@ -23,14 +23,9 @@ class CapturePending(errors.CapturePending):
         self.capture_id = capture.id
 
 
-def checkpoint_moved(
-    consumer: str, table: TableName, expected: Position | None, found: Mark | None
-) -> CheckpointMoved:
+def checkpoint_moved(consumer: str, table: TableName, expected: Position | None, found: Mark | None) -> CheckpointMoved:
     at = found.position if found else None
-    message = (
-        f"{consumer} expected its checkpoint on {table} to be {_at(expected, at)},"
-        f" but it is {_at(at, expected)}."
-    )
+    message = f"{consumer} expected its checkpoint on {table} to be {_at(expected, at)}, but it is {_at(at, expected)}."
     if found:
         cause = f"with capture {found.capture_id}" if found.capture_id else "by hand"
         message += f" {found.moved_by} moved it {cause} at {_time(found.moved_at)} ({found.reason})."

@@ -102,9 +102,7 @@ def _captured_table_of(row: RowMapping) -> CapturedTable:
     )
 
 
-def checkpoint_position_values(
-    checkpoint_id: int, positions: Mapping[TableName, Position]
-) -> list[dict[str, Any]]:
+def checkpoint_position_values(checkpoint_id: int, positions: Mapping[TableName, Position]) -> list[dict[str, Any]]:
     return [
         {"checkpoint_id": checkpoint_id, "table_name": str(table), **position_values(position)}
         for table, position in positions.items()
@@ -112,9 +110,7 @@ def checkpoint_position_values(
 
 
 def checkpoints_of(rows: Iterable[RowMapping]) -> list[Checkpoint]:
-    return [
-        _checkpoint_of(list(group)) for _, group in groupby(rows, lambda row: row[tables.checkpoints.c.id])
-    ]
+    return [_checkpoint_of(list(group)) for _, group in groupby(rows, lambda row: row[tables.checkpoints.c.id])]
 
 
 def _checkpoint_of(rows: list[RowMapping]) -> Checkpoint:
@@ -127,9 +123,7 @@ def _checkpoint_of(rows: list[RowMapping]) -> Checkpoint:
         moved_by=head[columns.moved_by],
         reason=head[columns.reason],
         positions={
-            TableName.of(row[tables.checkpoint_positions.c.table_name]): position_of(
-                row, tables.checkpoint_positions
-            )
+            TableName.of(row[tables.checkpoint_positions.c.table_name]): position_of(row, tables.checkpoint_positions)
             for row in rows
         },
     )

@@ -157,9 +157,7 @@ class Store:
         """Give the capture up: the checkpoint stays, and the next capture takes the range again."""
         with self._changing(capture_id) as (connection, capture):
             if (
-                not captures.settle(
-                    connection, capture_id, CaptureState.ABANDONED, by=by, now=now, reason=reason
-                )
+                not captures.settle(connection, capture_id, CaptureState.ABANDONED, by=by, now=now, reason=reason)
                 and capture.state is CaptureState.COMMITTED
             ):
                 raise refusals.capture_settled(capture)

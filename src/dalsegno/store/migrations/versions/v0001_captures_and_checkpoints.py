@@ -100,9 +100,7 @@ def upgrade() -> None:
         sa.Column("table_name", sa.Text(), nullable=False),
         *position_columns(),
         sa.PrimaryKeyConstraint("checkpoint_id", "table_name", name="pk_checkpoint_positions"),
-        sa.ForeignKeyConstraint(
-            ["checkpoint_id"], ["checkpoints.id"], name="fk_checkpoint_positions_checkpoint_id"
-        ),
+        sa.ForeignKeyConstraint(["checkpoint_id"], ["checkpoints.id"], name="fk_checkpoint_positions_checkpoint_id"),
     )
 
     op.create_table(

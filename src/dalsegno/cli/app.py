@@ -1,0 +1,267 @@
+"""The commands. Each opens the lake, calls one operation and shows what it returned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dalsegno
+from dalsegno.cli.output import opened, reporting, show
+
+# Rich would make --help prettier and three times slower.
+app = typer.Typer(
+    help="Incremental processing on Apache Iceberg: every run starts from the mark the last one left.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+checkpoints = typer.Typer(help="See and move what consumers have processed.", rich_markup_mode=None)
+catalogs = typer.Typer(help="See what the catalogs hold and allow.", rich_markup_mode=None)
+app.add_typer(checkpoints, name="checkpoints", no_args_is_help=True)
+app.add_typer(catalogs, name="catalogs", no_args_is_help=True)
+
+Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="namespace.table or catalog.namespace.table")]
+Table = Annotated[str, typer.Argument(metavar="TABLE", help="namespace.table or catalog.namespace.table")]
+CaptureId = Annotated[str, typer.Argument(metavar="CAPTURE", help="its id, or the beginning of it")]
+Consumer = Annotated[str, typer.Option(help="who processes the changes: a name of your choice")]
+AnyConsumer = Annotated[str | None, typer.Option("--consumer", help="only this consumer")]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="START",
+        help="where a first capture begins: earliest (the default: all that was ever added), latest (what comes from "
+        "now on), full (the table as it is now; also later, to take all of it again), a snapshot's id, or a moment",
+    ),
+]
+Branch = Annotated[str, typer.Option(help="the branch to capture from")]
+Json = Annotated[bool, typer.Option("--json", help="for machines")]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help="the settings file; by default the nearest dalsegno.toml"),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dalsegno {dalsegno.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="show it")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def plan(
+    tables: Tables,
+    consumer: Consumer,
+    start: From = None,
+    branch: Branch = "main",
+    lookback_days: Annotated[int, typer.Option(min=1, help="the lookback to compare with")] = 14,
+    event_time: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="when events happened; by default the partitions' time"),
+    ] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Show what a capture would hand over, and what it costs, without creating anything."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        plans = lake.plan(
+            *tables,
+            consumer=consumer,
+            start=start,
+            branch=branch,
+            lookback_days=lookback_days,
+            event_time=event_time,
+        )
+        show([each.as_json() for each in plans] if json else plans, text.plans, as_json=json)
+
+
+@app.command()
+def capture(
+    tables: Tables,
+    consumer: Consumer,
+    start: From = None,
+    branch: Branch = "main",
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option("--range", metavar="COLUMN", help="tell this column's smallest and largest value; repeatable"),
+    ] = None,
+    partitions: Annotated[
+        bool | None,
+        typer.Option(
+            "--partitions/--no-partitions",
+            help="list the touched partitions; by default if there are few files",
+        ),
+    ] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Make the change table of all that was added since the consumer's checkpoint."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        changes = lake.capture(
+            *tables, consumer=consumer, start=start, branch=branch, ranges=ranges or (), partitions=partitions
+        )
+        show(changes.as_json() if json else changes, lambda made: text.changes(made, start), as_json=json)
+
+
+@app.command()
+def commit(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
+    """Say that a capture is processed: move the checkpoint to its end, and drop its change table."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.commit(capture_id), text.committed, as_json=json)
+
+
+@app.command()
+def abandon(
+    capture_id: CaptureId,
+    reason: Annotated[str, typer.Option(help="for the record")] = "abandoned by hand",
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Give a capture up: the checkpoint stays, and the next capture takes the range again."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.abandon(capture_id, reason=reason), text.settled, as_json=json)
+
+
+@app.command()
+def drop(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
+    """Remove the change table of a settled capture; the source and its files are never touched."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.drop(capture_id), text.settled, as_json=json)
+
+
+@app.command()
+def clean(json: Json = False, settings: SettingsFile = None) -> None:
+    """Give up captures whose time is over, and remove what settled ones left behind."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.clean(), text.cleaned, as_json=json)
+
+
+@app.command()
+def captures(
+    consumer: AnyConsumer = None,
+    everything: Annotated[bool, typer.Option("--all", help="settled ones as well")] = False,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """List captures that wait to be committed."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.store.captures(consumer, pending_only=not everything), text.captures, as_json=json)
+
+
+@checkpoints.command("list")
+def list_checkpoints(consumer: AnyConsumer = None, json: Json = False, settings: SettingsFile = None) -> None:
+    """List where every consumer stands."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.checkpoints(consumer), text.marks, as_json=json)
+
+
+@checkpoints.command("show")
+def show_checkpoint(table: Table, consumer: Consumer, json: Json = False, settings: SettingsFile = None) -> None:
+    """Show one checkpoint in full."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.checkpoint(table, consumer=consumer), text.mark, as_json=json)
+
+
+@checkpoints.command("set")
+def set_checkpoint(
+    table: Table,
+    consumer: Consumer,
+    to: Annotated[str, typer.Option(metavar="PLACE", help="earliest, latest, a snapshot's id, or a moment")],
+    branch: Annotated[str | None, typer.Option(help="by default the one it is on")] = None,
+    reason: Annotated[str, typer.Option(help="for the record")] = "set by hand",
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Move a checkpoint by hand: what lies before it counts as processed."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        moved = lake.set_checkpoint(table, consumer=consumer, to=to, branch=branch, reason=reason)
+        show(moved, text.moved, as_json=json)
+
+
+@checkpoints.command("history")
+def checkpoint_history(
+    consumer: Consumer,
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="only this table")] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """List every move of a consumer's checkpoint, newest first."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.history(consumer, table), text.history, as_json=json)
+
+
+@catalogs.command("check")
+def check_catalogs(
+    name: Annotated[str | None, typer.Argument(metavar="[CATALOG]", help="only this one")] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Try whether each catalog can be reached, and lets us list, read, register and pin."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        reports = lake.check_catalogs(name)
+        show(reports, text.catalog_reports, as_json=json)
+        if not all(report.works for report in reports):
+            raise SystemExit(4)
+
+
+@catalogs.command("tables")
+def list_tables(
+    name: Annotated[str | None, typer.Argument(metavar="[CATALOG]", help="by default the default one")] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """List a catalog's tables."""
+    with opened(settings, as_json=json) as lake:
+        show(lake.tables(name), lambda found: "\n".join(map(str, found)) or "No tables.", as_json=json)
+
+
+@catalogs.command("spark")
+def spark_settings(
+    name: Annotated[str | None, typer.Argument(metavar="[CATALOG]", help="by default all")] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Print the Spark configuration that makes Spark see the same catalogs. It may hold passwords."""
+    with reporting(as_json=json):
+        from dalsegno.iceberg.catalogs import spark_configuration  # noqa: PLC0415
+        from dalsegno.settings import load  # noqa: PLC0415
+
+        loaded = load(settings)
+        chosen = [loaded.catalog(name)] if name else list(loaded.catalogs.values())
+        conf = {key: value for catalog in chosen for key, value in spark_configuration(catalog).items()}
+        show(conf, lambda found: "\n".join(f"{key} {value}" for key, value in found.items()), as_json=json)

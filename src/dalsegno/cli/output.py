@@ -1,0 +1,62 @@
+"""Exit codes, errors and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dalsegno.errors import DalsegnoError, DataError, PlatformError, UserError
+
+if TYPE_CHECKING:
+    from dalsegno.operations.lake import Lake
+
+#: The first that fits counts. 1 is left to programming errors, 2 is also what a wrong option gives.
+EXIT_CODES: tuple[tuple[type[DalsegnoError], int], ...] = ((UserError, 2), (DataError, 3), (PlatformError, 4))
+
+
+@contextmanager
+def reporting(*, as_json: bool = False) -> Iterator[None]:
+    """End the process with a sentence and a code of its own where one of our errors comes up."""
+    try:
+        yield
+    except DalsegnoError as error:
+        if as_json:
+            print(to_json({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
+        else:
+            print(f"{error.code}: {error.message}", file=sys.stderr)
+            if error.hint:
+                print(f"  → {error.hint}", file=sys.stderr)
+        code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
+        raise SystemExit(code) from None
+
+
+@contextmanager
+def opened(settings_file: Path | None, *, as_json: bool = False) -> Iterator[Lake]:
+    """The lake of the settings in force, with errors reported."""
+    with reporting(as_json=as_json):
+        from dalsegno.operations.lake import Lake  # noqa: PLC0415 - PyIceberg takes seconds to import
+
+        with Lake.open(settings_file) as lake:
+            yield lake
+
+
+def show(value: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
+    print(to_json(value) if as_json else text(value))
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, default=_plain, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return str(value)

@@ -1,0 +1,311 @@
+"""What people read. Every function takes what an operation returned and gives back text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from dalsegno.clock import from_millis
+from dalsegno.model.captures import Capture, CapturedTable, Checkpoint
+from dalsegno.model.snapshots import Position
+from dalsegno.operations.changes import Changes
+from dalsegno.operations.checking import CatalogReport
+from dalsegno.operations.lake import Cleaned, Committed
+from dalsegno.operations.planning import TablePlan
+from dalsegno.plan.forecast import Cost, Expiry
+from dalsegno.store import Mark
+
+_BAR_WIDTH = 30
+_MANY = 8
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def moment(value: datetime | None) -> str:
+    return f"{value:%Y-%m-%d %H:%M} UTC" if value else "never"
+
+
+def size(count: int | None) -> str:
+    if count is None:
+        return "unknown size"
+    amount, unit = float(count), 0
+    while amount >= 1000 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - kilo
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.0f} {_UNITS[unit]}" if unit == 0 else f"{amount:.1f} {_UNITS[unit]}"
+
+
+def number(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"
+
+
+def duration(seconds: float) -> str:
+    days, rest = divmod(int(seconds), 86400)
+    hours, rest = divmod(rest, 3600)
+    parts = [f"{days} d"] * bool(days) + [f"{hours} h"] * bool(hours) + [f"{rest // 60} min"] * bool(rest // 60)
+    return " ".join(parts[:2]) or f"{int(seconds)} s"
+
+
+def bar(amount: int, most: int) -> str:
+    filled = round(_BAR_WIDTH * amount / most) if most else 0
+    return "█" * max(filled, 1 if amount else 0)
+
+
+def place(position: Position | None) -> str:
+    if position is None:
+        return "nowhere yet"
+    if position.snapshot_id is None:
+        return "the beginning"
+    assert position.timestamp_ms is not None  # noqa: S101 - a snapshot has a time
+    return f"snapshot {position.snapshot_id} of {moment(from_millis(position.timestamp_ms))}"
+
+
+# Captures.
+
+
+def changes(made: Changes, start: str | None) -> str:
+    if made.capture is None:
+        return "\n".join(_nothing_new(made))
+    capture = made.capture
+    lines = []
+    for captured in capture.tables:
+        lines += [*_captured(captured, capture.consumer, start, is_resumed=made.is_resumed), ""]
+    lines.append(f"  capture        {capture.id}, kept until {moment(capture.expires_at)}")
+    lines.append(f"Read the change table{'s' * (len(capture.tables) > 1)}, then: dalsegno commit {capture.id}")
+    return "\n".join(lines)
+
+
+def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_resumed: bool) -> Iterable[str]:
+    details = captured.details
+    if is_resumed:
+        yield f"{captured.table}: handed out again for {consumer}; it was neither committed nor abandoned."
+    elif captured.is_full:
+        yield f"{captured.table}: the whole table as of {place(captured.upto)}, for {consumer}."
+    else:
+        yield f"{captured.table}: all that was added after {place(captured.after)}, for {consumer}."
+    if captured.is_first and start is None and not is_resumed:
+        yield "  It is the first capture of this consumer, so it begins at the earliest; choose with --from."
+    yield f"  change table   {captured.change_table}"
+    if not captured.is_full:
+        yield f"  snapshots      {details['captured_snapshots']:,} captured" + _skipped(details)
+        yield f"  up to          {place(captured.upto)}"
+    yield f"  to read        {_amounts(details)}"
+    yield from _partition_lines(details["partitions"])
+    for name, values in details["ranges"].items():
+        yield f"  {name:<14} {_range(values)}"
+    if details["schema_changed"]:
+        yield "  schema         changed inside the range; the change table has the newest"
+    yield f"  history        {details['pin']}"
+
+
+def _amounts(details: Mapping[str, Any]) -> str:
+    return f"{details['files']:,} files, {details['rows']:,} rows, {size(details['bytes'])}"
+
+
+def _skipped(details: Mapping[str, Any]) -> str:
+    skipped = [snapshot for snapshot in details["snapshots"] if snapshot["treatment"] != "captured"]
+    if not skipped:
+        return ""
+    said = "; ".join(f"{snapshot['id']} ({snapshot['treatment']})" for snapshot in skipped[:_MANY])
+    return f", {len(skipped):,} skipped: {said}{' …' * (len(skipped) > _MANY)}"
+
+
+def _partition_lines(partitions: Sequence[Mapping[str, Any]] | None) -> Iterable[str]:
+    if partitions is None:
+        yield "  partitions     not listed, there are many files; ask with --partitions"
+        return
+    for novelty, title in (("new", "new"), ("reopened", "re-opened"), ("unknown", "new or not: unknown")):
+        found = [_partition(each["values"]) for each in partitions if each["novelty"] == novelty]
+        if found:
+            more = f" and {len(found) - _MANY:,} more" if len(found) > _MANY else ""
+            yield f"  partitions     {len(found):,} {title}: {', '.join(found[:_MANY])}{more}"
+
+
+def _partition(values: Mapping[str, Any]) -> str:
+    return "/".join(f"{name}={value}" for name, value in values.items()) or "the table is not partitioned"
+
+
+def _range(values: Mapping[str, Any]) -> str:
+    if values["unknown_because"]:
+        return f"range unknown: {values['unknown_because']}"
+    return "holds no value" if values["min"] is None else f"{values['min']} … {values['max']}"
+
+
+def _nothing_new(made: Changes) -> Iterable[str]:
+    for increment in made.increments:
+        skipped = f", {len(increment.snapshots)} skipped (no rows changed)" if increment.snapshots else ""
+        yield f"{increment.table}: nothing new for {made.consumer} since {place(increment.after)}{skipped}."
+        if increment.is_first:
+            yield f"  The consumer begins at {place(increment.upto)}: what comes after it is captured."
+
+
+def committed(made: Committed) -> str:
+    lines = [
+        f"{made.checkpoint.consumer} has processed {table} up to {place(position)}."
+        for table, position in made.checkpoint.positions.items()
+    ]
+    if not made.is_new:
+        lines.append(f"It was committed before, by {made.checkpoint.moved_by} on {moment(made.checkpoint.moved_at)}.")
+    lines += [f"Left for dalsegno clean: {problem}" for problem in made.left_over]
+    return "\n".join(lines)
+
+
+def settled(capture: Capture) -> str:
+    said = f"Capture {capture.id} of {capture.consumer} is {capture.state}"
+    return f"{said}{', its change tables are gone' if capture.dropped_at else ''}."
+
+
+def cleaned(made: Cleaned) -> str:
+    lines = [f"Given up, its time was over: {each}" for each in made.abandoned]
+    lines += [f"Removed the change tables of {each}" for each in made.dropped]
+    lines += [f"Could not be removed: {problem}" for problem in made.left_over]
+    return "\n".join(lines) or "There is nothing to clean."
+
+
+def captures(found: Sequence[Capture]) -> str:
+    if not found:
+        return "No captures."
+    return "\n".join(
+        f"{each.id}  {each.state:<9}  {each.consumer}  {', '.join(str(c.table) for c in each.tables)}"
+        f"  made {moment(each.created_at)} by {each.created_by}"
+        for each in found
+    )
+
+
+# Checkpoints.
+
+
+def marks(found: Sequence[Mark]) -> str:
+    if not found:
+        return "No checkpoints yet: a consumer has one from its first commit on."
+    return "\n".join(f"{each.consumer}  {each.table}  {place(each.position)}" for each in found)
+
+
+def mark(found: Mark) -> str:
+    position = found.position
+    lines = {
+        "consumer": found.consumer,
+        "table": found.table,
+        "table uuid": position.table_uuid,
+        "branch": position.branch,
+        "snapshot": position.snapshot_id or "before the first",
+        "sequence": position.sequence_number,
+        "committed": moment(from_millis(position.timestamp_ms) if position.timestamp_ms else None),
+        "schema": position.schema_id,
+    }
+    return "\n".join(f"{name:<11} {value}" for name, value in lines.items())
+
+
+def moved(checkpoint: Checkpoint) -> str:
+    return "\n".join(
+        f"The checkpoint of {checkpoint.consumer} on {table} is at {place(position)}."
+        for table, position in checkpoint.positions.items()
+    )
+
+
+def history(found: Sequence[Checkpoint]) -> str:
+    if not found:
+        return "No checkpoint was ever moved."
+    return "\n".join(
+        f"{moment(each.moved_at)}  {each.moved_by}  {each.reason}{f' ({each.capture_id})' * bool(each.capture_id)}"
+        + "".join(f"\n    {table}  {place(position)}" for table, position in each.positions.items())
+        for each in found
+    )
+
+
+# Catalogs.
+
+
+def catalog_reports(found: Sequence[CatalogReport]) -> str:
+    lines = []
+    for report in found:
+        lines.append(f"{report.catalog} ({report.type}): {'works' if report.works else 'does not work'}")
+        lines += [f"  {'yes' if each.works else 'NO ':<3}  {each.name:<9} {each.says}" for each in report.abilities]
+    return "\n".join(lines)
+
+
+# Plans.
+
+
+def plans(found: Sequence[TablePlan]) -> str:
+    return "\n\n".join("\n".join(_plan(each)) for each in found)
+
+
+def _plan(plan: TablePlan) -> Iterable[str]:
+    yield f"Plan for {plan.consumer} on {plan.table}, branch {plan.branch}. Nothing is created."
+    if plan.checkpoint is None:
+        yield f"  checkpoint     none yet: it would begin at {plan.start} (choose with --from)"
+    else:
+        yield f"  checkpoint     {place(plan.checkpoint)}"
+    yield f"  up to          {place(plan.upto) if plan.upto else 'nothing was written yet'}"
+    if plan.pending_capture:
+        yield f"  pending        capture {plan.pending_capture} would be handed out again"
+    if plan.refusal:
+        yield f"  REFUSED        {plan.refusal['message']}"
+        yield f"                 → {plan.refusal['hint']}"
+    for kind, count in plan.snapshots.items():
+        yield f"  snapshots      {count:,} {kind}"
+    yield f"  behind         {_behind(plan)}"
+    yield ""
+    yield from _costs(plan)
+    yield from _plan_partitions(plan)
+    yield from _lateness(plan)
+    yield from _expiry(plan.expiry)
+
+
+def _behind(plan: TablePlan) -> str:
+    if plan.behind_seconds is None:
+        return "not at all: everything is processed"
+    amount = f", {number(plan.to_read.rows)} rows, {size(plan.to_read.bytes)}" if plan.to_read else ""
+    return f"{duration(plan.behind_seconds)}{amount} (the oldest is of {moment(plan.behind_since)})"
+
+
+def _costs(plan: TablePlan) -> Iterable[str]:
+    costs: list[tuple[str, Cost | None]] = [
+        ("this capture", plan.to_read),
+        (f"lookback {plan.lookback_days} d", plan.lookback),
+        ("full scan", plan.full_scan),
+    ]
+    most = max((cost.bytes or 0 for _, cost in costs if cost), default=0)
+    yield "  to be read:"
+    for name, cost in costs:
+        if cost is None:
+            why = plan.lookback_unknown_because if name.startswith("lookback") else "refused"
+            yield f"    {name:<14} unknown: {why}"
+        else:
+            yield (
+                f"    {name:<14} {number(cost.files):>10} files {number(cost.rows):>15} rows {size(cost.bytes):>12}  "
+                f"{bar(cost.bytes or 0, most)}"
+            )
+
+
+def _plan_partitions(plan: TablePlan) -> Iterable[str]:
+    if plan.partitions:
+        listed = [{"values": each.values, "novelty": each.novelty} for each in plan.partitions]
+        yield from _partition_lines(listed)
+
+
+def _lateness(plan: TablePlan) -> Iterable[str]:
+    if not plan.lateness:
+        return
+    yield f"  lateness of rows by {plan.event_time} (at most, by each file's oldest row):"
+    most = max(each.rows for each in plan.lateness)
+    for each in plan.lateness:
+        if each.rows:
+            yield f"    {each.label:<16} {each.rows:>15,} rows  {bar(each.rows, most)}"
+    if plan.missed_by_lookback:
+        yield f"    a lookback of {plan.lookback_days} days would miss up to {plan.missed_by_lookback:,} of them"
+
+
+def _expiry(found: Expiry) -> Iterable[str]:
+    days = timedelta(days=found.table_keeps_days)
+    if found.first_may_expire_at is None:
+        yield "  expiry         nothing unprocessed can expire"
+    else:
+        yield (
+            f"  expiry         the table keeps snapshots for {duration(days.total_seconds())}: the oldest unprocessed "
+            f"one may go from {moment(found.first_may_expire_at)} on"
+        )
+        if found.pinned_until:
+            yield f"                 {found.pinned_snapshots:,} of them are pinned until {moment(found.pinned_until)}"
+        else:
+            yield "                 none is pinned; a capture pins them"
