@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -12,11 +13,17 @@ from tests.services.postgres import Postgres
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Makes an empty database whenever it is called."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/store.db"
+        return lambda: f"sqlite:///{tmp_path}/{uuid4().hex}.db"
     server: Postgres = request.getfixturevalue("postgres")
-    return server.url(server.create_database())
+    return lambda: server.url(server.create_database())
+
+
+@pytest.fixture
+def url(new_url: Callable[[], str]) -> str:
+    return new_url()
 
 
 @pytest.fixture

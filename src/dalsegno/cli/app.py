@@ -85,7 +85,7 @@ def plan(
             lookback_days=lookback_days,
             event_time=event_time,
         )
-        show([each.as_json() for each in plans] if json else plans, text.plans, as_json=json)
+        show(plans, text.plans, as_json=json)
 
 
 @app.command()

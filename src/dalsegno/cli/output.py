@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.errors import DalsegnoError, DataError, PlatformError, UserError
+from dalsegno.model.tables import TableName
 
 if TYPE_CHECKING:
     from dalsegno.operations.lake import Lake
@@ -51,12 +52,20 @@ def show(value: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
 
 
 def to_json(value: Any) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+    return json.dumps(plain(value), ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat()
+def plain(value: Any) -> Any:
+    """What JSON can hold: tables by name, moments in ISO 8601, the rest by their fields."""
+    match value:
+        case TableName():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple() | frozenset():
+            return [plain(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return str(value)
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    return value

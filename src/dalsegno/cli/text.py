@@ -305,7 +305,7 @@ def _expiry(found: Expiry) -> Iterable[str]:
             f"  expiry         the table keeps snapshots for {duration(days.total_seconds())}: the oldest unprocessed "
             f"one may go from {moment(found.first_may_expire_at)} on"
         )
-        if found.pinned_until:
+        if found.pinned_snapshots:
             yield f"                 {found.pinned_snapshots:,} of them are pinned until {moment(found.pinned_until)}"
         else:
             yield "                 none is pinned; a capture pins them"

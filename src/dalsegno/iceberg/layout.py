@@ -70,6 +70,12 @@ class Layout:
             raise UserError(f"Column {name!r} is a {field.field_type}; a range needs a column of single values.")
         return field
 
+    def has_column(self, name: str) -> bool:
+        try:
+            return isinstance(self.schema.find_field(name).field_type, PrimitiveType)
+        except ValueError:
+            return False
+
     def event_time_column(self) -> NestedField | None:
         """The first column that some spec partitions by as a time: a fair guess at the time of the event."""
         for spec in sorted(self.specs.values(), key=lambda spec: -spec.spec_id):

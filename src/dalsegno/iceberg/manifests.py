@@ -8,10 +8,11 @@ rewritten, or lose files to a compaction) the snapshot's own list, which never c
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -237,16 +238,17 @@ def keep_added(files: Files, manifest: Manifest) -> Filtered:
     """
     with files.reading(manifest.path) as stream:
         format_, records = avro.read(stream)
+        next_row_id = manifest.values.get(ListField.FIRST_ROW_ID)
+        if next_row_id is not None:
+            format_ = _with_row_ids(format_)
         names = format_.names()
-        data_file = next(e for e in format_.schema["fields"] if e["field-id"] == EntryField.DATA_FILE)
-        inner = avro.Format(data_file["type"], {}, format_.codec).names()
+        inner = _data_file(format_.schema)
         row_id_name = inner.get(EntryField.FIRST_ROW_ID)
         count_name = inner[EntryField.RECORD_COUNT]
-        next_row_id = manifest.values.get(ListField.FIRST_ROW_ID)
         kept, rows = [], 0
         for record in records:
             status, file = record[names[EntryField.STATUS]], record[names[EntryField.DATA_FILE]]
-            inherits = row_id_name and next_row_id is not None and file[row_id_name] is None
+            inherits = row_id_name and next_row_id is not None and file.get(row_id_name) is None
             if inherits and status != DELETED:
                 file[row_id_name] = next_row_id
                 next_row_id += file[count_name]
@@ -257,3 +259,26 @@ def keep_added(files: Files, manifest: Manifest) -> Filtered:
                 kept.append(record)
                 rows += file[count_name]
     return Filtered(avro.write(format_, kept), len(kept), rows)
+
+
+def _data_file(schema: Mapping[str, Any]) -> dict[int, str]:
+    """Iceberg's id of each field of a data file → the name it has in this manifest."""
+    data_file = next(entry for entry in schema["fields"] if entry["field-id"] == EntryField.DATA_FILE)
+    return {entry["field-id"]: entry["name"] for entry in data_file["type"]["fields"]}
+
+
+def _with_row_ids(format_: avro.Format) -> avro.Format:
+    """The same with a place for row ids, which a manifest from before the table's upgrade to version 3 lacks."""
+    if EntryField.FIRST_ROW_ID in _data_file(format_.schema):
+        return format_
+    schema = copy.deepcopy(format_.schema)
+    data_file = next(entry for entry in schema["fields"] if entry["field-id"] == EntryField.DATA_FILE)
+    data_file["type"]["fields"].append(
+        {
+            "name": "first_row_id",
+            "type": ["null", "long"],
+            "default": None,
+            "field-id": EntryField.FIRST_ROW_ID.value,
+        }
+    )
+    return replace(format_, schema=schema)

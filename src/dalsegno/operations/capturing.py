@@ -22,7 +22,7 @@ from dalsegno.model.captures import Capture, CapturedTable, CaptureState
 from dalsegno.model.snapshots import History
 from dalsegno.model.starts import Full, Start
 from dalsegno.model.tables import TableName
-from dalsegno.operations.details import Wish, contents_of, describe, look_into
+from dalsegno.operations.details import Wish, check_columns, contents_of, describe, look_into
 from dalsegno.plan.increments import Increment, increment_between, next_increment, unproven_beginning
 from dalsegno.settings import CatalogSettings, CatalogType
 
@@ -68,6 +68,7 @@ def capture(lake: Lake, request: Request) -> Captured | NothingNew:
     for attempt in range(_ATTEMPTS):
         pending = _pending(lake, request)
         if pending is not None:
+            check_columns([lake.load(table) for table in request.tables], request.wish)
             return Captured(_finish(lake, pending, request.wish), is_resumed=True)
         loaded, increments = _increments(lake, request)
         try:
@@ -112,6 +113,7 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
     # One moment for all tables, taken before the first is loaded: each then has all it held at that moment.
     cut_ms = to_millis(lake.clock()) if len(request.tables) > 1 else None
     loaded = [lake.load(table) for table in request.tables]
+    check_columns(loaded, request.wish)
     increments = []
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)

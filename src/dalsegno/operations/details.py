@@ -34,6 +34,14 @@ class Wish:
     partitions: bool | None = None
 
 
+def check_columns(tables: Sequence[LoadedTable], wish: Wish) -> None:
+    """Refuse a column that none of the tables has, before anything is done."""
+    layouts = [Layout(table.metadata, table.metadata.get("current-schema-id", 0)) for table in tables]
+    for name in wish.range_columns:
+        if not any(layout.has_column(name) for layout in layouts):
+            layouts[0].column(name)
+
+
 def contents_of(table: LoadedTable, history: History, increment: Increment, threads: int) -> Contents:
     """The manifests of an increment and what they add up to."""
     if increment.upto.snapshot_id is None:
@@ -101,7 +109,8 @@ def look_into(
 ) -> dict[str, Any]:
     """Ranges and partitions: what can only be told by looking into manifests."""
     layout = Layout(table.metadata, increment.upto.schema_id)
-    ranges = column_ranges(layout, wish.range_columns, manifests, partial(read_entries, table.files))
+    columns = [name for name in wish.range_columns if layout.has_column(name)]
+    ranges = column_ranges(layout, columns, manifests, partial(read_entries, table.files))
     wanted = files <= FEW_FILES if wish.partitions is None else wish.partitions
     partitions = list_partitions(table.files, layout, history, increment, manifests) if wanted else None
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -86,9 +86,6 @@ class TablePlan:
     behind_since: datetime | None
     behind_seconds: float | None
     expiry: Expiry
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def plan(lake: Lake, question: Question) -> list[TablePlan]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, bindparam, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError
 
 from dalsegno.errors import PlatformError, UserError
@@ -32,14 +32,11 @@ STALLED_SECONDS = 60
 #: In SQLite up to 3.51.2, two connections that write and checkpoint at once can corrupt a WAL database.
 SAFE_WAL = (3, 51, 3)
 
-#: Two names with the same number wait for each other, nothing worse.
+#: The waits are this transaction's own, so that they also hold where a pooler shares connections.
 LOCK = text(
     "SELECT set_config('lock_timeout', :patience, true),"
     " set_config('idle_in_transaction_session_timeout', :stalled, true),"
     " pg_advisory_xact_lock(:number)"
-).bindparams(
-    bindparam("patience", f"{PATIENCE_SECONDS}s"),
-    bindparam("stalled", f"{STALLED_SECONDS}s"),
 )
 
 
@@ -95,8 +92,10 @@ class Database:
 def lock(connection: Connection, name: str) -> None:
     """Wait until nobody else holds the name, and hold it until the transaction ends."""
     if connection.dialect.name == "postgresql":
-        digest = hashlib.sha256(name.encode()).digest()
-        connection.execute(LOCK, {"number": int.from_bytes(digest[:8], signed=True)})
+        # Two names with the same number would wait for each other, nothing worse.
+        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        waits = {"patience": f"{PATIENCE_SECONDS}s", "stalled": f"{STALLED_SECONDS}s"}
+        connection.execute(LOCK, {"number": number, **waits})
     # In SQLite, whoever writes holds the whole database already.
 
 

@@ -1,0 +1,58 @@
+"""Iceberg's Java library, as the talk's listing uses it: compiled here, run in one warm JVM."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.tables import BenchTable
+from dalsegno.iceberg.catalogs import spark_configuration
+from dalsegno.settings import CatalogSettings
+from dalsegno.spark.jars import SQLITE_JDBC, Jar, fetch, iceberg_runtime
+from dalsegno.spark.java import find_java
+from dalsegno.spark.session import installed_spark
+
+SOURCE = Path(__file__).with_name("java") / "Listing.java"
+
+
+class NoCompiler(Exception):
+    """There is a Java to run programs, but none to compile them."""
+
+
+def seconds_to_append(
+    catalog: CatalogSettings, tables: Sequence[BenchTable], warm_up: int, folder: Path
+) -> Iterator[float]:
+    """The seconds of each table, in order, after runs of the first one that are not counted."""
+    java = find_java()
+    compiler = shutil.which("javac", path=str(java.home / "bin")) or shutil.which("javac")
+    if compiler is None:
+        raise NoCompiler(f"no javac beside {java.executable} nor on PATH: install a JDK, 17 or 21")
+    names = (iceberg_runtime(installed_spark()), SQLITE_JDBC)
+    jars = fetch([Jar.parse(name) for name in names], java, what="Iceberg's runtime")
+    spark_jars = Path(str(_spark_jars()), "*")
+    class_path = os.pathsep.join(map(str, (*jars, spark_jars)))
+    subprocess.run([compiler, "-nowarn", "-cp", class_path, "-d", str(folder), str(SOURCE)], check=True)
+    prefix = f"spark.sql.catalog.{catalog.name}."
+    configuration = spark_configuration(catalog)
+    runs = [*([tables[0]] * warm_up), *tables]
+    command = [
+        *(str(java.executable), "-Xmx4g", "-cp", f"{folder}{os.pathsep}{class_path}", "Listing"),
+        *(catalog.name, configuration[f"{prefix}uri"], configuration[f"{prefix}warehouse"]),
+        *(str(word) for run in runs for word in (run.name, run.after, run.upto, run.files)),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        for number, line in enumerate(process.stdout):
+            if number >= warm_up:
+                yield float(line)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command[:4])
+
+
+def _spark_jars() -> Path:
+    import pyspark  # noqa: PLC0415 - an extra
+
+    return Path(pyspark.__file__).parent / "jars"

@@ -1,0 +1,71 @@
+"""Imports point down only. ARCHITECTURE.md has the drawing; this keeps it true."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "dalsegno"
+
+#: From the bottom up. What stands in one line may not import each other.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors"}),
+    frozenset({"clock"}),
+    frozenset({"settings", "model"}),
+    frozenset({"plan"}),
+    frozenset({"iceberg", "spark", "store"}),
+    frozenset({"operations"}),
+    frozenset({"cli"}),
+    frozenset({"demo"}),
+)
+HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
+
+
+def package_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports() -> list[tuple[str, str, Path, int]]:
+    """(importing package, imported package, file, line) of every import inside dalsegno."""
+    found = []
+    for file in sorted(SOURCE.rglob("*.py")):
+        own = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dalsegno":
+                module = str(node.module)
+                names = [f"dalsegno.{alias.name}" for alias in node.names] if module == "dalsegno" else [module]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names if alias.name.split(".")[0] == "dalsegno"]
+            else:
+                continue
+            found += [(own, package_of(name), file, node.lineno) for name in names]
+    return found
+
+
+def test_every_package_has_its_place() -> None:
+    packages = {file.relative_to(SOURCE).parts[0].removesuffix(".py") for file in SOURCE.rglob("*.py")}
+    assert packages - {"__init__"} == set(HEIGHT)
+
+
+def test_imports_point_down() -> None:
+    upward = [
+        f"{file.relative_to(SOURCE)}:{line}: {own} imports {imported}"
+        for own, imported, file, line in imports()
+        if own not in {imported, "__init__"} and imported and HEIGHT[imported] >= HEIGHT[own]
+    ]
+    assert not upward, "\n".join(upward)
+
+
+@pytest.mark.parametrize("package", ["model", "plan"])
+def test_decisions_see_no_io(package: str) -> None:
+    """What decides must not be able to look: no database, no table, no file, no clock."""
+    allowed = {"dalsegno", "__future__", "collections", "dataclasses", "datetime", "enum", "typing", "itertools"}
+    for file in (SOURCE / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert (node.module or "").split(".")[0] in allowed, f"{file}:{node.lineno}"
+                assert "utc_now" not in {alias.name for alias in node.names}, f"{file}:{node.lineno}"
+            elif isinstance(node, ast.Import):
+                assert {alias.name.split(".")[0] for alias in node.names} <= allowed, f"{file}:{node.lineno}"

@@ -1,0 +1,187 @@
+"""A database of any earlier version becomes one of today's, with everything that was in it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, inspect
+
+from dalsegno.errors import PlatformError, UserError
+from dalsegno.store import Store
+from dalsegno.store.database import Database
+from dalsegno.store.migrations import HEAD, migrate, version
+from dalsegno.store.migrations.steps import revisions, upgrade
+from tests.store.examples import PLAYBACK, at, capture, process
+from tests.store.races import race
+
+#: What somebody may have had at each version, in the SQL of that version: to be extended, never to be changed.
+ROWS: dict[str, list[str]] = {
+    "0001": [
+        """INSERT INTO captures (id, consumer, state, created_at, created_by, expires_at, settled_at, settled_by)
+           VALUES ('old', 'daily', 'committed', {now}, 'ada', {now}, {now}, 'ada')""",
+        """INSERT INTO capture_tables
+           VALUES ('old', 0, 'daily', 'lake.db.playback', {false},
+                   'uuid-1', 'main', NULL, 0, NULL, 0, 'uuid-1', 'main', 10, 10, 1800000000010, 0,
+                   {true}, {false}, 'lake.changes.old', {false}, 'file:///changes/old', '{{"files": 3}}')""",
+        """INSERT INTO checkpoints (consumer, capture_id, moved_at, moved_by, reason)
+           VALUES ('daily', 'old', {now}, 'ada', 'capture committed')""",
+        """INSERT INTO checkpoint_positions
+           VALUES (1, 'lake.db.playback', 'uuid-1', 'main', 10, 10, 1800000000010, 0)""",
+        """INSERT INTO positions
+           VALUES ('daily', 'lake.db.playback', 'uuid-1', 'main', 10, 10, 1800000000010, 0, 1)""",
+    ]
+}
+LITERALS = {
+    "sqlite": {"now": "1800000000000000", "true": "1", "false": "0"},
+    "postgresql": {"now": "'2027-01-15 08:00:00+00'", "true": "true", "false": "false"},
+}
+
+
+def bring_to(url: str, target: str) -> None:
+    """What Store.open does with an old database, but from nothing and up to any version."""
+    database = Database(url)
+    with database.migrating() as connection:
+        upgrade(connection, database.place, target)
+    database.close()
+
+
+def test_the_newest_step_is_the_head() -> None:
+    assert revisions()[-1] == HEAD
+    assert set(ROWS) == set(revisions())
+
+
+def test_a_new_database_and_a_migrated_one_are_the_same(new_url: Callable[[], str]) -> None:
+    made, migrated = new_url(), new_url()
+    Store.open(made).close()
+    bring_to(migrated, HEAD)
+    assert schema(made) == schema(migrated)
+
+
+@pytest.mark.parametrize("start", ROWS)
+def test_rows_of_every_version_survive(url: str, start: str) -> None:
+    for revision in revisions()[: revisions().index(start) + 1]:
+        bring_to(url, revision)
+        if revision == start:
+            database = Database(url)
+            with database.writing() as connection:
+                for statement in ROWS[start]:
+                    literals = LITERALS[connection.dialect.name]
+                    connection.exec_driver_sql(statement.format(**literals).replace("%", "%%"))
+            database.close()
+    with Store.open(url) as store:
+        (old,) = store.captures()
+        assert old.tables[0].details == {"files": 3}
+        assert store.position("daily", PLAYBACK) == at(10)
+        assert store.commit("old", by="bob", now=old.created_at).checkpoint.positions == {PLAYBACK: at(10)}
+        process(store, capture("new", after=10, upto=12))
+        assert [checkpoint.id for checkpoint in store.checkpoints("daily")] == [2, 1]
+
+
+def test_a_database_from_the_future_is_left_alone(url: str) -> None:
+    with Store.open(url) as store, store.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE dalsegno_version SET version_num = '9999'")
+    with pytest.raises(UserError, match=rf"has schema version 9999; this dalsegno knows up to {HEAD}.*upgrade"):
+        Store.open(url)
+    database = Database(url)
+    with database.reading() as connection:
+        assert version(connection) == "9999"
+    database.close()
+
+
+def test_many_may_open_a_new_database_at_once(url: str) -> None:
+    endings = race(url, [(look,) for _ in range(4)])
+    assert {ending.error for ending in endings} == {None}
+    with Store.open(url) as store:
+        assert store.captures() == []
+
+
+def look(store: Store) -> None:
+    store.captures()
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Database(url)
+    with pytest.raises(RuntimeError, match="half way"), database.migrating() as connection:
+        upgrade(connection, database.place, HEAD)
+        raise RuntimeError("half way")
+    with database.reading() as connection:
+        assert inspect(connection).get_table_names() == []
+    migrate(database)
+    database.close()
+
+
+def test_tables_of_somebody_else_are_not_touched(url: str) -> None:
+    database = Database(url)
+    with database.writing() as connection:
+        connection.exec_driver_sql("CREATE TABLE captures (photo TEXT)")
+    database.close()
+    with pytest.raises(PlatformError, match="give the store a database of its own"):
+        Store.open(url)
+
+
+def test_opening_does_not_import_alembic(url: str) -> None:
+    code = "import sys; from dalsegno.store import Store; Store.open(sys.argv[1]); print('alembic' in sys.modules)"
+    for _ in range(2):
+        said = subprocess.run([sys.executable, "-c", code, url], capture_output=True, text=True, check=True)
+        assert said.stdout.strip() == "False"
+
+
+class TestForeignKeysInSqlite:
+    """SQLite rebuilds a table to change it; with foreign keys on, that would take other tables' rows with it."""
+
+    @pytest.fixture
+    def url(self, tmp_path: Any) -> str:
+        return f"sqlite:///{tmp_path}/store.db"
+
+    def test_they_are_on_except_while_migrating(self, store: Store) -> None:
+        with store.database.writing() as connection:
+            assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+        with store.database.migrating() as connection:
+            assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 0
+
+    def test_a_migration_may_not_leave_rows_that_point_nowhere(self, store: Store) -> None:
+        process(store, capture())
+        with pytest.raises(PlatformError, match="point nowhere"), store.database.migrating() as connection:
+            connection.exec_driver_sql("DELETE FROM captures")
+        assert len(store.captures()) == 1
+
+
+def schema(url: str) -> object:
+    """Everything that makes up the schema, in the database's own words."""
+    database = Database(url)
+    with database.reading() as connection:
+        found = _sqlite_schema(connection) if database.is_sqlite else _postgres_schema(connection)
+    database.close()
+    return found
+
+
+def _sqlite_schema(connection: Connection) -> object:
+    tables = inspect(connection).get_table_names()
+    assert "captures" in tables
+    indexes = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name")
+    return {
+        "columns": {table: connection.exec_driver_sql(f"PRAGMA table_info({table})").all() for table in tables},
+        "keys": {table: connection.exec_driver_sql(f"PRAGMA foreign_key_list({table})").all() for table in tables},
+        "indexes": {name: sql and " ".join(sql.split()) for name, sql in indexes},
+        "autoincrement": connection.exec_driver_sql(
+            "SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%'"
+        ).all(),
+    }
+
+
+def _postgres_schema(connection: Connection) -> object:
+    return [
+        connection.exec_driver_sql(query).all()
+        for query in (
+            """SELECT table_name, ordinal_position, column_name, data_type, character_maximum_length, is_nullable,
+                      column_default, is_identity, identity_generation
+               FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2""",
+            "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2",
+            """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+               WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2""",
+        )
+    ]

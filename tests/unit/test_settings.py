@@ -1,0 +1,111 @@
+"""Defaults < file < environment < flags, and what is said of mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dalsegno.errors import SettingsError, UnknownName
+from dalsegno.iceberg.catalogs import pyiceberg_properties, spark_configuration
+from dalsegno.settings import Settings, load
+
+
+def written(folder: Path, text: str, **environment: str) -> Settings:
+    (folder / "dalsegno.toml").write_text(text, encoding="utf-8")
+    return load(environment=environment, working_folder=folder)
+
+
+def test_without_a_file_everything_is_in_one_folder(tmp_path: Path) -> None:
+    settings = load(environment={}, working_folder=tmp_path)
+    home = tmp_path.resolve() / ".dalsegno"
+    assert settings.store == f"sqlite:///{home}/dalsegno.db"
+    assert settings.catalogs["lake"].uri == f"sqlite:///{home}/catalog.db"
+    assert settings.catalogs["lake"].warehouse == str(home / "warehouse")
+
+
+def test_file_then_environment_then_flag(tmp_path: Path) -> None:
+    assert written(tmp_path, "capture_days = 3").capture_days == 3
+    assert written(tmp_path, "capture_days = 3", DALSEGNO_CAPTURE_DAYS="4").capture_days == 4
+    flagged = load(environment={"DALSEGNO_CAPTURE_DAYS": "4"}, working_folder=tmp_path, capture_days=5)
+    assert flagged.capture_days == 5
+
+
+def test_the_nearest_file_counts(tmp_path: Path) -> None:
+    written(tmp_path, 'change_namespace = "above"')
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    settings = load(environment={}, working_folder=below)
+    assert (settings.change_namespace, settings.root) == ("above", tmp_path.resolve())
+
+
+def test_secrets_come_from_the_environment(tmp_path: Path) -> None:
+    text = '[catalogs.prod]\ntype = "rest"\nuri = "http://localhost"\nproperties = { token = "${TOKEN}" }'
+    settings = written(tmp_path, text, TOKEN="s3cret")
+    assert settings.catalog("prod").properties == {"token": "s3cret"}
+    with pytest.raises(SettingsError, match=r"refer to \$\{TOKEN\}, which is not set"):
+        written(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("capture_day = 3", "there is no setting 'capture_day'.*Did you mean 'capture_days'"),
+        ("capture_days = 0", "expected a whole number above 0"),
+        ('capture_days = "x"', "expected a whole number above 0"),
+        ("store = 3", "expected a str"),
+        ("not toml", "is not valid TOML"),
+        ('[catalogs.a]\ntype = "nessie"\nuri = "x"', "expected one of sql, rest, hive, glue"),
+        ('[catalogs.a]\ntype = "rest"', "needs a uri"),
+        ('[catalogs.a]\nurl = "x"', "Did you mean 'uri'"),
+        ('[catalogs."a b"]\nuri = "x"', "is a word of letters"),
+        ('catalogs = "x"', "must hold one table per catalog"),
+    ],
+)
+def test_mistakes_are_explained(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        written(tmp_path, text)
+
+
+def test_a_missing_file_and_an_unknown_catalog(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="does not exist"):
+        load(tmp_path / "none.toml", environment={})
+    with pytest.raises(UnknownName, match="There is no catalog 'x'; the settings name lake"):
+        load(environment={}, working_folder=tmp_path).catalog("x")
+
+
+def test_one_definition_serves_both(tmp_path: Path) -> None:
+    settings = written(
+        tmp_path,
+        """
+        [catalogs.sqlite]
+        uri = "sqlite:///c.db"
+        warehouse = "wh"
+        [catalogs.pg]
+        uri = "postgresql://me:pw@db.example:5433/ice?sslmode=require"
+        warehouse = "s3://bucket/wh"
+        properties = { "s3.region" = "eu-west-1" }
+        [catalogs.rest]
+        type = "rest"
+        uri = "http://localhost:8181"
+        warehouse = "prod"
+        spark = { "io-impl" = "x.Y" }
+        [catalogs.glue]
+        type = "glue"
+        """,
+    )
+    folder = tmp_path.resolve()
+    prefix = "spark.sql.catalog"
+    sqlite = settings.catalog("sqlite")
+    assert pyiceberg_properties(sqlite)["uri"] == f"sqlite:///{folder}/c.db"
+    assert spark_configuration(sqlite)[f"{prefix}.sqlite.uri"] == f"jdbc:sqlite:{folder}/c.db"
+    postgres = spark_configuration(settings.catalog("pg"))
+    assert postgres[f"{prefix}.pg.uri"] == "jdbc:postgresql://db.example:5433/ice?sslmode=require"
+    assert (postgres[f"{prefix}.pg.jdbc.user"], postgres[f"{prefix}.pg.jdbc.password"]) == ("me", "pw")
+    assert postgres[f"{prefix}.pg.client.region"] == "eu-west-1"
+    assert pyiceberg_properties(settings.catalog("pg"))["uri"].startswith("postgresql+psycopg://me:pw@")
+    rest = spark_configuration(settings.catalog("rest"))
+    assert (rest[f"{prefix}.rest.type"], rest[f"{prefix}.rest.warehouse"]) == ("rest", "prod")
+    assert rest[f"{prefix}.rest.io-impl"] == "x.Y"
+    assert pyiceberg_properties(settings.catalog("rest"))["snapshot-loading-mode"] == "all"
+    assert spark_configuration(settings.catalog("glue"))[f"{prefix}.glue.type"] == "glue"
