@@ -80,7 +80,7 @@ def publish(
     """
     files = catalog.files_at(captured.location)
     attempt = f"{captured.location}/metadata/{capture.id}-{uuid.uuid4().hex[:12]}"
-    published = _copy_manifests(files, contents, attempt, threads)
+    published = _copy_manifests(source.files, files, contents, attempt, threads)
     metadata = _metadata(source.metadata, capture, captured, published, f"{attempt}-snap.avro")
     with _writing(captured):
         if contents.format is not None:
@@ -131,14 +131,14 @@ def _writing(captured: CapturedTable) -> Iterator[None]:
         ) from error
 
 
-def _copy_manifests(files: Files, contents: Contents, attempt: str, threads: int) -> Contents:
+def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: str, threads: int) -> Contents:
     def take(item: tuple[int, Manifest]) -> Manifest | None:
         number, manifest = item
         path = f"{attempt}-m{number}.avro"
         if manifest.only_adds or contents.is_whole:
-            files.copy(manifest.path, path)
+            source.copy(manifest.path, path, into=files)
             return Manifest({**manifest.values, ListField.PATH: path})
-        kept = keep_added(files, manifest)
+        kept = keep_added(source, manifest)
         if not kept.files:
             return None
         files.write(path, kept.content)

@@ -37,9 +37,12 @@ class Files:
         with closing(self.io.new_output(location).create(overwrite=True)) as stream:
             stream.write(content)
 
-    def copy(self, source: str, target: str) -> None:
-        """Copy one file; inside one object store the bytes never pass through this machine."""
-        origin, copy = self.io.new_input(source), self.io.new_output(target)
+    def copy(self, source: str, target: str, *, into: Files) -> None:
+        """Copy one file; inside one object store the bytes never pass through this machine.
+
+        Both sides have their own access: a catalog may hand out credentials for one table's files only.
+        """
+        origin, copy = self.io.new_input(source), into.io.new_output(target)
         filesystem = getattr(origin, "_filesystem", None)
         if filesystem is not None and filesystem == getattr(copy, "_filesystem", None):
             filesystem.copy_file(cast(Any, origin)._path, cast(Any, copy)._path)
