@@ -6,7 +6,7 @@ import time
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.manifest import ManifestEntryStatus
-from pyiceberg.table.snapshots import ancestors_between_ids
+from pyiceberg.table.snapshots import Operation, ancestors_between_ids
 
 from benchmarks.tables import NAMESPACE, BenchTable
 
@@ -19,7 +19,7 @@ def seconds_to_append(catalog: Catalog, table: BenchTable) -> float:
     taken = [
         snapshot
         for snapshot in ancestors_between_ids(table.after, table.upto, source.metadata)
-        if snapshot.summary is not None and snapshot.summary.operation == "append"
+        if snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
     ]
     target = catalog.create_table(_NAME, source.schema(), partition_spec=source.spec())
     files = 0

@@ -14,9 +14,10 @@ from sqlalchemy import event
 from dalsegno.errors import DalsegnoError
 from dalsegno.store import CapturePending, Store
 
-#: Forking the test's own process would copy its connections and threads.
+#: Forking the test's own process would copy its connections and threads. The server these are forked from has
+#: loaded what they need, pytest included, which would otherwise be imported by each of them.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.store.examples", "psycopg"])
+PROCESSES.set_forkserver_preload(["pytest", "psycopg", "tests.store.crashes", "tests.store.examples"])
 
 #: A function of a store, and its other arguments.
 Act = tuple[Callable[..., object], *tuple[Any, ...]]

@@ -2,139 +2,77 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sqlite3.dbapi2
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from sqlalchemy import event
 
 from dalsegno.model.captures import CaptureState
 from dalsegno.store import Store, database
-from tests.store.examples import MEMBERS, NOW, PLAYBACK, at, capture
-from tests.store.races import PROCESSES
-
-NEW = capture("c1", upto=10, tables=(PLAYBACK, MEMBERS))
-DETAILS = {PLAYBACK: {"files": 3}, MEMBERS: {"files": 4}}
-
-
-def work(store: Store) -> None:
-    """What a consumer does; also what it does after it died, since every operation may be repeated."""
-    store.record_capture(NEW)
-    store.mark_ready(NEW.id, DETAILS)
-    store.commit(NEW.id, by="ada", now=NOW)
-
-
-def work_until(url: str, moment: int, own_sqlite: bool) -> None:
-    """Die at the given moment; moments are before each statement, before each COMMIT, and after it."""
-    use_own_sqlite(own_sqlite)
-    passed = 0
-
-    def tick(*_: object) -> None:
-        nonlocal passed
-        passed += 1
-        if passed == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with Store.open(url) as store:
-        engine = store.database.engine
-        event.listen(engine, "before_cursor_execute", tick)
-        event.listen(engine, "commit", tick)
-        event.listen(engine, "checkin", tick)
-        work(store)
-
-
-def use_own_sqlite(wanted: bool) -> None:
-    """Python's own SQLite is an old one on most machines, and then has another kind of journal."""
-    if wanted:
-        database.sqlite = sqlite3.dbapi2
+from tests.store.crashes import DETAILS, killed_at, make_and_process, process, use_own_sqlite
+from tests.store.examples import MEMBERS, NOW, PLAYBACK, at
 
 
 @pytest.mark.parametrize("own_sqlite", [False, True], ids=["bundled", "own"])
 def test_work_can_be_finished_after_a_kill_at_any_moment(
-    new_url: Callable[[], str], own_sqlite: bool, monkeypatch: pytest.MonkeyPatch
+    url: str, own_sqlite: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if own_sqlite and not new_url().startswith("sqlite"):
+    if own_sqlite and not url.startswith("sqlite"):
         pytest.skip("PostgreSQL has no library of its own")
     monkeypatch.setattr(database, "sqlite", database.sqlite)
     use_own_sqlite(own_sqlite)
+    # The database exists, so that no moment is spent on its schema.
+    Store.open(url).close()
     seen = set()
-    moment, survived = 0, False
-    while not survived:
+    moment, was_killed = 0, True
+    while was_killed:
         moment += 1
-        url = new_url()
-        # The database exists, so that no moment is spent on its schema.
-        Store.open(url).close()
-        child = PROCESSES.Process(target=work_until, args=(url, moment, own_sqlite))
-        child.start()
-        child.join()
-        survived = child.exitcode == 0
-        assert survived or child.exitcode == -signal.SIGKILL
+        name = f"killed at moment {moment}"
+        was_killed = killed_at(moment, make_and_process, url, name, own_sqlite)
+        # Opened each time: while it is open here, nobody is the first to open it after the crash.
         with Store.open(url) as store:
-            seen.add(check(store))
-            work(store)
-            assert check(store) is CaptureState.COMMITTED
-    # Fewer would mean that we did not die where we think we did.
+            seen.add(check(store, name))
+            process(store, name)
+            assert check(store, name) is CaptureState.COMMITTED
+    # Fewer would mean that it did not die where we think it did.
     assert moment > 30
     assert seen == {None, CaptureState.PREPARING, CaptureState.READY, CaptureState.COMMITTED}
 
 
-def check(store: Store) -> CaptureState | None:
-    """The state is one of the four that an undisturbed run goes through, whole; which one?"""
-    known = store.captures()
-    if not known:
-        assert store.pending("daily", PLAYBACK) is None
-        assert store.positions() == []
-        return None
-    (found,) = known
-    assert len(found.tables) == 2
-    is_committed = found.state is CaptureState.COMMITTED
-    assert store.pending("daily", PLAYBACK) == store.pending("daily", MEMBERS) == (None if is_committed else found)
-    expected_details = {} if found.state is CaptureState.PREPARING else DETAILS
-    assert {c.table: c.details for c in found.tables if c.details} == expected_details
-    assert [m.position for m in store.positions()] == ([at(10), at(10)] if is_committed else [])
-    assert [c.capture_id for c in store.checkpoints("daily")] == (["c1"] if is_committed else [])
-    assert (found.settled_by, found.settled_at) == (("ada", NOW) if is_committed else (None, None))
+def test_a_database_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    moment, was_killed = 0, True
+    while was_killed:
+        moment += 1
+        url = f"sqlite:///{tmp_path}/{moment}.db"
+        was_killed = killed_at(moment, make, url)
+        with Store.open(url) as store:
+            process(store, "daily")
+            assert check(store, "daily") is CaptureState.COMMITTED
+    assert moment > 10
+
+
+def make(url: str) -> None:
+    Store.open(url).close()
+
+
+def check(store: Store, name: str) -> CaptureState | None:
+    """The state is one of the four that undisturbed work goes through, and it is whole; which one?"""
     if store.database.is_sqlite:
         with store.database.reading() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
             assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
+    known = store.captures(name)
+    if not known:
+        assert store.pending(name, PLAYBACK) is None
+        assert store.positions(name) == []
+        return None
+    (found,) = known
+    is_committed = found.state is CaptureState.COMMITTED
+    assert [captured.table for captured in found.tables] == [PLAYBACK, MEMBERS]
+    assert store.pending(name, PLAYBACK) == (None if is_committed else found)
+    assert store.pending(name, MEMBERS) == (None if is_committed else found)
+    expected_details = {} if found.state is CaptureState.PREPARING else DETAILS
+    assert {c.table: c.details for c in found.tables if c.details} == expected_details
+    assert [mark.position for mark in store.positions(name)] == ([at(10), at(10)] if is_committed else [])
+    assert [move.capture_id for move in store.checkpoints(name)] == ([name] if is_committed else [])
+    assert (found.settled_by, found.settled_at) == (("ada", NOW) if is_committed else (None, None))
     return found.state
-
-
-def open_until(url: str, moment: int) -> None:
-    passed = 0
-
-    def tick(*_: object) -> None:
-        nonlocal passed
-        passed += 1
-        if passed == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    new_engine = database.new_engine
-
-    def watched(*arguments: object, **options: object) -> object:
-        engine = new_engine(*arguments, **options)  # type: ignore[arg-type]
-        for name in ("before_cursor_execute", "commit", "checkin"):
-            event.listen(engine, name, tick)
-        return engine
-
-    database.new_engine = watched  # type: ignore[assignment]
-    Store.open(url).close()
-
-
-def test_a_database_is_made_whole_or_not_at_all(new_url: Callable[[], str]) -> None:
-    moment, survived = 0, False
-    while not survived:
-        moment += 1
-        url = new_url()
-        child = PROCESSES.Process(target=open_until, args=(url, moment))
-        child.start()
-        child.join()
-        survived = child.exitcode == 0
-        assert survived or child.exitcode == -signal.SIGKILL
-        with Store.open(url) as store:
-            work(store)
-            assert check(store) is CaptureState.COMMITTED
-    assert moment > 10

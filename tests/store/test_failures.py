@@ -143,19 +143,19 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_that_is_something_else(file: Path) -> None:
     file.write_text("once upon a time there was a file that was no database at all" * 20)
-    with pytest.raises(PlatformError, match="not a database.*Name another file"):
+    with pytest.raises(PlatformError, match=r"not a database.*Name another file"):
         Store.open(f"sqlite:///{file}")
 
 
 def test_a_folder_in_place_of_the_file(file: Path) -> None:
     file.mkdir()
-    with pytest.raises(PlatformError, match="unable to open.*may write"):
+    with pytest.raises(PlatformError, match=r"unable to open.*may write"):
         Store.open(f"sqlite:///{file}")
 
 
 def test_a_file_in_place_of_the_folder(file: Path) -> None:
     file.write_text("")
-    with pytest.raises(PlatformError, match="cannot be made.*name another file"):
+    with pytest.raises(PlatformError, match=r"cannot be made.*name another file"):
         Store.open(f"sqlite:///{file}/store.db")
 
 
@@ -209,7 +209,7 @@ def test_an_old_sqlite_refuses_a_log_that_a_newer_one_has_open(file: Path, monke
     with Store.open(f"sqlite:///{file}") as store:
         store.captures()
         monkeypatch.setattr(database, "SAFE_WAL", (99, 0, 0))
-        with pytest.raises(PlatformError, match="lock|another version of SQLite"):
+        with pytest.raises(PlatformError, match=r"lock|another version of SQLite"):
             Store.open(f"sqlite:///{file}")
     Store.open(f"sqlite:///{file}").close()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, event, inspect
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.store import Store
@@ -103,7 +103,7 @@ def look(store: Store) -> None:
     store.captures()
 
 
-def test_a_migration_that_fails_leaves_nothing_behind(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_nothing_behind(url: str) -> None:
     database = Database(url)
     with pytest.raises(RuntimeError, match="half way"), database.migrating() as connection:
         upgrade(connection, database.place, HEAD)
@@ -130,7 +130,7 @@ def test_opening_does_not_import_alembic(url: str) -> None:
         assert said.stdout.strip() == "False"
 
 
-class TestForeignKeysInSqlite:
+class TestSqlite:
     """SQLite rebuilds a table to change it; with foreign keys on, that would take other tables' rows with it."""
 
     @pytest.fixture
@@ -148,6 +148,20 @@ class TestForeignKeysInSqlite:
         with pytest.raises(PlatformError, match="point nowhere"), store.database.migrating() as connection:
             connection.exec_driver_sql("DELETE FROM captures")
         assert len(store.captures()) == 1
+
+    def test_the_pending_capture_is_found_by_its_index(self, store: Store) -> None:
+        """SQLite does not use a partial index whose condition reads otherwise than the query's."""
+        statements: list[tuple[str, Any]] = []
+
+        @event.listens_for(store.database.engine, "before_cursor_execute")
+        def note(_: object, __: object, statement: str, parameters: Any, *___: object) -> None:
+            statements.append((statement, parameters))
+
+        store.pending("daily", PLAYBACK)
+        lookup, parameters = statements[-1]
+        with store.database.reading() as connection:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {lookup}", parameters).all()
+        assert "uq_capture_tables_pending" in str(plan)
 
 
 def schema(url: str) -> object:

@@ -262,7 +262,7 @@ def _readable_with(source: RawMetadata, schema_id: int) -> dict[str, Any]:
     schemas: Sequence[Mapping[str, Any]] = source.get("schemas") or [source["schema"]]
     schema = next(schema for schema in schemas if schema.get("schema-id", 0) == schema_id)
     if schema_id == source.get("current-schema-id", 0):
-        return {"current-schema-id": schema_id}
+        return {key: source[key] for key in ("current-schema-id",) if key in source}
     columns = set(_field_ids(schema))
     specs = list(source.get("partition-specs") or [{"spec-id": 0, "fields": source["partition-spec"]}])
     bound = [spec for spec in specs if all(item["source-id"] in columns for item in spec["fields"])]

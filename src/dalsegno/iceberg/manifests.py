@@ -55,6 +55,8 @@ class EntryField(IntEnum):
 
 ADDED = 1
 DELETED = 2
+#: No snapshot's id.
+_UNKNOWN_SNAPSHOT = -1
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ class Manifest:
 
     @property
     def added_snapshot_id(self) -> int:
-        return int(self.values[ListField.ADDED_SNAPSHOT_ID])
+        """The snapshot that wrote the manifest; format version 1 lets a writer leave it out."""
+        found = self.values.get(ListField.ADDED_SNAPSHOT_ID)
+        return _UNKNOWN_SNAPSHOT if found is None else int(found)
 
     @property
     def added_files(self) -> int | None:
@@ -218,7 +222,15 @@ def _that_add(snapshot: Snapshot, manifests: Iterable[Manifest]) -> tuple[Manife
                 f"Snapshot {snapshot.id} says it only appended, but it added delete files ({manifest.path}).",
                 hint="Check what wrote it; dalsegno does not capture a snapshot that contradicts itself.",
             )
-    return tuple(manifest for manifest in manifests if manifest.is_data and manifest.added_files != 0)
+    taken = tuple(manifest for manifest in manifests if manifest.is_data and manifest.added_files != 0)
+    counts, said = [manifest.added_files for manifest in taken], snapshot.count("added-data-files")
+    held = None if None in counts else sum(count or 0 for count in counts)
+    if held is not None and said is not None and held < said:
+        raise UnsupportedTable(
+            f"Snapshot {snapshot.id} says that it added {said} files, but the manifests it wrote hold {held}.",
+            hint="Check what wrote it; dalsegno does not capture a snapshot that contradicts itself.",
+        )
+    return taken
 
 
 @dataclass(frozen=True)

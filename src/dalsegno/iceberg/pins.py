@@ -9,7 +9,6 @@ over.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -33,7 +32,8 @@ class Pin:
 
 
 def branch_name(consumer: str) -> str:
-    return "dalsegno_" + re.sub(r"[^A-Za-z0-9_]", "_", consumer)
+    """The consumer's own branch: two consumers must never share one, so the name is taken as it is."""
+    return f"dalsegno_{consumer}"
 
 
 def pin(

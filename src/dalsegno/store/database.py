@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
@@ -19,9 +20,11 @@ from dalsegno.store.failures import Place
 
 try:
     # Newer than the one in most Pythons: see SAFE_WAL.
-    import pysqlite3.dbapi2 as sqlite
+    import pysqlite3.dbapi2 as sqlite_module
 except ImportError:
-    import sqlite3.dbapi2 as sqlite
+    import sqlite3.dbapi2 as sqlite_module
+
+sqlite: ModuleType = sqlite_module
 
 #: How long to wait for somebody else's write. Ours take milliseconds; a migration may take seconds.
 PATIENCE_SECONDS = 10

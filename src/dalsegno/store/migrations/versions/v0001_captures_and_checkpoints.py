@@ -59,7 +59,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("capture_id", "ordinal", name="pk_capture_tables"),
         sa.ForeignKeyConstraint(["capture_id"], ["captures.id"], name="fk_capture_tables_capture_id"),
     )
-    pending, present = sa.text("pending"), sa.text("NOT dropped")
+    pending, present = sa.text("pending = true"), sa.text("dropped = false")
     if op.get_bind().dialect.name == "sqlite":
         pending, present = sa.text("pending = 1"), sa.text("dropped = 0")
     op.create_index(
