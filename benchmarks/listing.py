@@ -22,34 +22,33 @@ class NoCompiler(Exception):
     """There is a Java to run programs, but none to compile them."""
 
 
-def seconds_to_append(
-    catalog: CatalogSettings, tables: Sequence[BenchTable], warm_up: int, folder: Path
-) -> Iterator[float]:
-    """The seconds of each table, in order, after runs of the first one that are not counted."""
+def seconds_to_append(catalog: CatalogSettings, runs: Sequence[BenchTable], folder: Path) -> Iterator[float]:
+    """The seconds of each run, all in one JVM; the first ones are slow, since it compiles what it runs often."""
     java = find_java()
     compiler = shutil.which("javac", path=str(java.home / "bin")) or shutil.which("javac")
     if compiler is None:
         raise NoCompiler(f"no javac beside {java.executable} nor on PATH: install a JDK, 17 or 21")
     names = (iceberg_runtime(installed_spark()), SQLITE_JDBC)
     jars = fetch([Jar.parse(name) for name in names], java, what="Iceberg's runtime")
-    spark_jars = Path(str(_spark_jars()), "*")
-    class_path = os.pathsep.join(map(str, (*jars, spark_jars)))
+    # The runtime brings no logging of its own.
+    class_path = os.pathsep.join(map(str, (*jars, _spark_jars() / "*")))
     subprocess.run([compiler, "-nowarn", "-cp", class_path, "-d", str(folder), str(SOURCE)], check=True)
     prefix = f"spark.sql.catalog.{catalog.name}."
     configuration = spark_configuration(catalog)
-    runs = [*([tables[0]] * warm_up), *tables]
     command = [
-        *(str(java.executable), "-Xmx4g", "-cp", f"{folder}{os.pathsep}{class_path}", "Listing"),
+        *(str(java.executable), "-Xmx6g", "-cp", f"{folder}{os.pathsep}{class_path}", "Listing"),
         *(catalog.name, configuration[f"{prefix}uri"], configuration[f"{prefix}warehouse"]),
         *(str(word) for run in runs for word in (run.name, run.after, run.upto, run.files)),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    log = folder / "listing.log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
         assert process.stdout is not None
-        for number, line in enumerate(process.stdout):
-            if number >= warm_up:
-                yield float(line)
+        yield from map(float, process.stdout)
     if process.returncode != 0:
-        raise subprocess.CalledProcessError(process.returncode, command[:4])
+        raise RuntimeError(f"Listing.java failed:\n{log.read_text()[-2000:]}")
 
 
 def _spark_jars() -> Path:

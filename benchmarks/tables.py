@@ -45,7 +45,10 @@ class BenchTable:
     after: int
     upto: int
     files: int
-    snapshots: int
+
+    @property
+    def files_in_all(self) -> int:
+        return self.files + FILES_AT_CHECKPOINT
 
 
 @dataclass
@@ -138,7 +141,7 @@ def make_wide(catalog: Catalog, folder: Path, files: int) -> BenchTable:
     after = builder.head
     builder.append(files)
     builder.register(catalog, name)
-    return BenchTable(f"{NAMESPACE}.{name}", after, builder.head, files, 1)
+    return BenchTable(f"{NAMESPACE}.{name}", after, builder.head, files)
 
 
 def make_long(catalog: Catalog, folder: Path, *, rewritten: bool) -> BenchTable:
@@ -152,7 +155,7 @@ def make_long(catalog: Catalog, folder: Path, *, rewritten: bool) -> BenchTable:
     if rewritten:
         builder.rewrite(manifests)
     builder.register(catalog, name)
-    return BenchTable(f"{NAMESPACE}.{name}", after, builder.head, SNAPSHOTS * FILES_PER_SNAPSHOT, SNAPSHOTS)
+    return BenchTable(f"{NAMESPACE}.{name}", after, builder.head, SNAPSHOTS * FILES_PER_SNAPSHOT)
 
 
 def manifest_lists(catalog: Catalog, table: BenchTable) -> Sequence[str]:

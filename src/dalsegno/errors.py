@@ -76,6 +76,10 @@ class CheckpointMoved(DataError):
 class CapturePending(DataError):
     """Another capture of the same range is under way."""
 
+    def __init__(self, message: str, *, capture_id: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.capture_id = capture_id
+
 
 class PlatformError(DalsegnoError):
     """A service, a file system or Java failed; trying again may help."""

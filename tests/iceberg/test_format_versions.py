@@ -111,9 +111,7 @@ def test_upgrade_from_2_to_3_after_manifests_were_merged(place: Place) -> None:
     source.insert("1", "2")
     source.taken()
     source.insert("3", "4")
-    source.sql(
-        "alter table {t} set tblproperties ('format-version' = '3', 'commit.manifest-merge.enabled' = 'false')"
-    )
+    source.sql("alter table {t} set tblproperties ('format-version' = '3', 'commit.manifest-merge.enabled' = 'false')")
     source.insert("5", "6")
     assert sorted(manifests_of(source)) == [(2, 0, 0), (2, 2, 0)]
     changes = source.capture()
@@ -127,9 +125,7 @@ def test_upgrade_from_2_to_3_and_manifests_merged_since(place: Place) -> None:
     source.insert("1", "2")
     source.taken()
     source.insert("3", "4")
-    source.sql(
-        "alter table {t} set tblproperties ('format-version' = '3', 'commit.manifest.min-count-to-merge' = '2')"
-    )
+    source.sql("alter table {t} set tblproperties ('format-version' = '3', 'commit.manifest.min-count-to-merge' = '2')")
     source.insert("5", "6")
     source.insert("7")
     assert len(manifests_of(source)) == 1

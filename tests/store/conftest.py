@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from dalsegno.store import Store
@@ -17,8 +18,21 @@ def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]
     """Makes an empty database whenever it is called."""
     if request.param == "sqlite":
         return lambda: f"sqlite:///{tmp_path}/{uuid4().hex}.db"
-    server: Postgres = request.getfixturevalue("postgres")
-    return lambda: server.url(server.create_database())
+    database: str = request.getfixturevalue("database_url")
+
+    def new_schema() -> str:
+        name = f"s{uuid4().hex}"
+        with psycopg.connect(database.replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{database}?options=-csearch_path%3D{name}"
+
+    return new_schema
+
+
+@pytest.fixture(scope="session")
+def database_url(postgres: Postgres) -> str:
+    """One for all tests: a schema is much quicker to make than a database, and does as well."""
+    return postgres.url(postgres.create_database())
 
 
 @pytest.fixture

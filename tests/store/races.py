@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import event
 
-from dalsegno.errors import DalsegnoError
-from dalsegno.store import CapturePending, Store
+from dalsegno.errors import CapturePending, DalsegnoError
+from dalsegno.store import Store
 
 #: Forking the test's own process would copy its connections and threads. The server these are forked from has
 #: loaded what they need, pytest included, which would otherwise be imported by each of them.

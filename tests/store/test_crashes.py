@@ -12,14 +12,17 @@ from tests.store.crashes import DETAILS, killed_at, make_and_process, process, u
 from tests.store.examples import MEMBERS, NOW, PLAYBACK, at
 
 
-@pytest.mark.parametrize("own_sqlite", [False, True], ids=["bundled", "own"])
-def test_work_can_be_finished_after_a_kill_at_any_moment(
-    url: str, own_sqlite: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if own_sqlite and not url.startswith("sqlite"):
-        pytest.skip("PostgreSQL has no library of its own")
+def test_work_can_be_finished_after_a_kill_at_any_moment(url: str) -> None:
+    kill_at_every_moment(url, own_sqlite=False)
+
+
+def test_so_it_can_with_pythons_own_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "sqlite", database.sqlite)
-    use_own_sqlite(own_sqlite)
+    use_own_sqlite(True)
+    kill_at_every_moment(f"sqlite:///{tmp_path}/store.db", own_sqlite=True)
+
+
+def kill_at_every_moment(url: str, *, own_sqlite: bool) -> None:
     # The database exists, so that no moment is spent on its schema.
     Store.open(url).close()
     seen = set()

@@ -193,9 +193,10 @@ def _postgres_schema(connection: Connection) -> object:
         for query in (
             """SELECT table_name, ordinal_position, column_name, data_type, character_maximum_length, is_nullable,
                       column_default, is_identity, identity_generation
-               FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2""",
-            "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2",
+               FROM information_schema.columns WHERE table_schema = current_schema() ORDER BY 1, 2""",
+            """SELECT tablename, indexname, replace(indexdef, current_schema(), '') FROM pg_indexes
+               WHERE schemaname = current_schema() ORDER BY 1, 2""",
             """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
-               WHERE connamespace = 'public'::regnamespace ORDER BY 1, 2""",
+               WHERE connamespace = current_schema()::regnamespace ORDER BY 1, 2""",
         )
     ]

@@ -238,6 +238,10 @@ def _summary(error: Exception) -> str:
 class SqlCatalog(Catalog):
     """A catalog in a SQL database, shared with Iceberg's JDBC catalog."""
 
+    def __init__(self, settings: CatalogSettings) -> None:
+        super().__init__(settings)
+        self._ensured: set[tuple[str, ...]] = set()
+
     def load(self, name: TableName) -> LoadedTable:
         with self._talking(f"load {name}"):
             location = self._metadata_location(name)
@@ -250,7 +254,10 @@ class SqlCatalog(Catalog):
         from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
 
         catalog: Any = self.pyiceberg
-        self.ensure_namespace(name.namespace)
+        # Once is enough: a table can be registered even if somebody drops the namespace later, and brings it back.
+        if name.namespace not in self._ensured:
+            self.ensure_namespace(name.namespace)
+            self._ensured.add(name.namespace)
         with self._talking(f"register {name}"), catalog.engine.connect() as connection:
             row = catalog._create_table_row(".".join(name.namespace), name.name, metadata_location)
             try:

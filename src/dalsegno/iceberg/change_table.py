@@ -87,9 +87,9 @@ def publish(
             listed = write_list(contents.format, published.manifests, header=_list_header(metadata["snapshots"][0]))
             files.write(f"{attempt}-snap.avro", listed)
         files.write(f"{attempt}.metadata.json", json.dumps(metadata, separators=(",", ":")).encode())
-    if not catalog.register(captured.change_table, f"{attempt}.metadata.json"):
-        _adopt(catalog, files, captured, metadata["table-uuid"], attempt)
-    return published
+    if catalog.register(captured.change_table, f"{attempt}.metadata.json"):
+        return published
+    return replace(published, manifests=_adopt(catalog, files, captured, metadata["table-uuid"], attempt))
 
 
 def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
@@ -107,7 +107,10 @@ def table_uuid(capture_id: str, captured: CapturedTable) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dalsegno:{capture_id}:{captured.table}"))
 
 
-def _adopt(catalog: Catalog, files: Files, captured: CapturedTable, expected_uuid: str, attempt: str) -> None:
+def _adopt(
+    catalog: Catalog, files: Files, captured: CapturedTable, expected_uuid: str, attempt: str
+) -> tuple[Manifest, ...]:
+    """Take the table of the attempt that came first: its manifests; this attempt's files are deleted."""
     found = catalog.load(captured.change_table).metadata
     for location in files.list(captured.location):
         if location.startswith(attempt):
@@ -118,6 +121,7 @@ def _adopt(catalog: Catalog, files: Files, captured: CapturedTable, expected_uui
             f"found {found['table-uuid']}.",
             hint="Rename or drop that table, then run the capture again.",
         )
+    return published_manifests(catalog, captured)
 
 
 @contextmanager

@@ -6,13 +6,14 @@ partitions, reports), never to make a change table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
-from dalsegno.iceberg.manifests import DELETED, EntryField, Manifest
+from dalsegno.iceberg.manifests import DELETED, EntryField, Manifest, opened
 
 _PARTITION, _SIZE = 102, 104
 _VALUE_COUNTS, _NULL_COUNTS, _LOWER, _UPPER = 109, 110, 125, 128
@@ -36,8 +37,7 @@ class FileEntry:
 
 def read_entries(files: Files, manifest: Manifest) -> Iterator[FileEntry]:
     """The live files of a manifest, decoded one by one."""
-    with files.reading(manifest.path) as stream:
-        format_, records = avro.read(stream)
+    with opened(files, manifest.path) as (format_, records):
         names = format_.names()
         inner = _data_file_names(format_)
         status, snapshot_id = names[EntryField.STATUS], names[EntryField.SNAPSHOT_ID]
@@ -50,7 +50,7 @@ def read_entries(files: Files, manifest: Manifest) -> Iterator[FileEntry]:
             yield FileEntry(
                 snapshot_id=manifest.added_snapshot_id if added_by is None else added_by,
                 spec_id=manifest.spec_id,
-                partition=tuple(file[inner[_PARTITION]].values()),
+                partition=tuple(map(_comparable, file[inner[_PARTITION]].values())),
                 rows=file[rows],
                 size=file[inner[_SIZE]],
                 value_counts=_map(file, inner, _VALUE_COUNTS),
@@ -63,6 +63,11 @@ def read_entries(files: Files, manifest: Manifest) -> Iterator[FileEntry]:
 def _data_file_names(format_: avro.Format) -> dict[int, str]:
     data_file = next(item for item in format_.schema["fields"] if item["field-id"] == EntryField.DATA_FILE)
     return {item["field-id"]: item["name"] for item in data_file["type"]["fields"]}
+
+
+def _comparable(value: Any) -> Any:
+    """Every "not a number" as one and the same, which Python finds again in sets; others are not equal to themselves."""
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 def _map(file: Mapping[str, Any], names: Mapping[int, str], field_id: int) -> dict[int, Any]:

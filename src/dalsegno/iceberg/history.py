@@ -18,6 +18,7 @@ MAIN = "main"
 _GZIP_MAGIC = b"\x1f\x8b"
 #: What older writers say for "no snapshot".
 _NO_SNAPSHOT = -1
+_OPERATIONS = {operation.value: operation for operation in Operation}
 
 RawMetadata = Mapping[str, Any]
 
@@ -66,13 +67,12 @@ def _snapshot(raw: Mapping[str, Any], table: object) -> Snapshot:
     if raw.get("key-id") is not None:
         raise _encrypted(table)
     summary = raw.get("summary") or {}
-    known = {operation.value for operation in Operation}
     return Snapshot(
         id=raw["snapshot-id"],
         parent_id=raw.get("parent-snapshot-id"),
         sequence_number=raw.get("sequence-number", 0),
         timestamp_ms=raw["timestamp-ms"],
-        operation=Operation(summary["operation"]) if summary.get("operation") in known else None,
+        operation=_OPERATIONS.get(summary.get("operation", "")),
         schema_id=raw.get("schema-id"),
         manifest_list=raw["manifest-list"],
         summary=summary,

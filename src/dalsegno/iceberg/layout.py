@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -14,7 +16,14 @@ from uuid import UUID
 from pyiceberg.conversions import from_bytes
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, MonthTransform, YearTransform
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    YearTransform,
+)
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -49,7 +58,11 @@ class Layout:
     @cached_property
     def schema(self) -> Schema:
         schemas = self.metadata.get("schemas") or [self.metadata["schema"]]
-        return Schema.model_validate(next(s for s in schemas if s.get("schema-id", 0) == self.schema_id))
+        raw = next(schema for schema in schemas if schema.get("schema-id", 0) == self.schema_id)
+        try:
+            return Schema.model_validate(raw)
+        except ValueError:
+            return Schema.model_validate({**raw, "fields": [_nameable(item) for item in raw["fields"]]})
 
     @cached_property
     def specs(self) -> dict[int, PartitionSpec]:
@@ -115,11 +128,23 @@ class Layout:
         source = self._source(item)
         if value is None or source is None:
             return None if value is None else str(value)
-        if isinstance(item.transform, IdentityTransform):
+        if isinstance(item.transform, IdentityTransform | TruncateTransform):
             return said(source.field_type, _logical(source.field_type, value))
         if isinstance(value, int) and not isinstance(item.transform, _TIME_TRANSFORMS):
             return value
         return item.transform.to_human_string(source.field_type, value)
+
+
+def _nameable(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A field of a type that PyIceberg does not know, such as variant, as an empty struct: nobody asks for its values."""
+    kind = field["type"]
+    if isinstance(kind, Mapping) and kind["type"] == "struct":
+        return {**field, "type": {**kind, "fields": [_nameable(item) for item in kind["fields"]]}}
+    try:
+        NestedField.model_validate(field)
+    except ValueError:
+        return {**field, "type": {"type": "struct", "fields": []}}
+    return field
 
 
 def is_time(field: NestedField) -> bool:
@@ -155,7 +180,13 @@ def said(kind: Any, value: Any) -> Any:
         case TimestamptzType():
             return (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
         case TimestampNanoType() | TimestamptzNanoType():
-            return (_EPOCH + timedelta(microseconds=value // 1000)).isoformat()
+            second, nanosecond = divmod(value, 1_000_000_000)
+            zone = "+00:00" if isinstance(kind, TimestamptzNanoType) else ""
+            return f"{(_EPOCH + timedelta(seconds=second)).isoformat()}.{nanosecond:09d}{zone}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     return value if isinstance(value, bool | int | float | str) else str(value)
 
 

@@ -3,20 +3,24 @@
 A snapshot's manifest list names every manifest of the table; the ones it added itself carry its id. Usually they are
 all still there in the list of the range's last snapshot, so one list answers for the whole range: that is believed
 only if the counts of files and rows equal those in the snapshot's own summary. Otherwise (manifests get merged,
-rewritten, or lose files to a compaction) the snapshot's own list, which never changes, is read.
+rewritten, or lose files to a compaction) earlier lists are asked in the same way; the last word has the snapshot's own
+list, which never changes.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
-from dalsegno.errors import UnsupportedChange, UnsupportedTable
+from dalsegno.errors import DataError, UnsupportedChange, UnsupportedTable
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
 from dalsegno.model.snapshots import Snapshot
@@ -152,9 +156,21 @@ class Selection:
         return tuple(manifest for group in self.by_snapshot.values() for manifest in group)
 
 
+@contextmanager
+def opened(files: Files, location: str) -> Iterator[tuple[avro.Format, Iterator[avro.Record]]]:
+    """A manifest list's or a manifest's format and records; a file that a table names but that is gone is refused."""
+    try:
+        with files.reading(location) as stream:
+            yield avro.read(stream)
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{location} has vanished, though a table still names it.",
+            hint="Its snapshot expired just now, or somebody deleted the file. See what is left: dalsegno plan",
+        ) from error
+
+
 def read_list(files: Files, location: str) -> ManifestList:
-    with files.reading(location) as stream:
-        format_, records = avro.read(stream)
+    with opened(files, location) as (format_, records):
         ids = {name: field_id for field_id, name in format_.names().items()}
         manifests = tuple(Manifest({ids[name]: value for name, value in record.items()}) for record in records)
     for manifest in manifests:
@@ -181,16 +197,22 @@ def write_list(format_: avro.Format, manifests: Iterable[Manifest], *, header: M
 def added_by(files: Files, snapshots: Sequence[Snapshot], upto: Snapshot, *, threads: int) -> Selection:
     """The manifests that hold what each of the snapshots added, all of them ancestors of ``upto`` or itself."""
     last = read_list(files, upto.manifest_list)
-    wanted = {snapshot.id for snapshot in snapshots}
-    found: dict[int, list[Manifest]] = defaultdict(list)
-    for manifest in last.manifests:
-        if manifest.added_snapshot_id in wanted:
-            found[manifest.added_snapshot_id].append(manifest)
-    missing = [snapshot for snapshot in snapshots if not _is_complete(snapshot, found[snapshot.id])]
+    found = _by_snapshot(last.manifests, snapshots)
+    missing = [snapshot for snapshot in snapshots if not _is_complete(snapshot, found.get(snapshot.id, ()))]
     with ThreadPoolExecutor(threads) as pool:
-        for snapshot, manifests in zip(missing, pool.map(lambda s: _own(files, s), missing), strict=True):
-            found[snapshot.id] = manifests
-    return Selection(last.format, {snapshot.id: _that_add(snapshot, found[snapshot.id]) for snapshot in snapshots})
+        while missing:
+            # A list also names what was added before its snapshot, so a few, evenly spread, may answer for all.
+            asked = missing[:: -math.ceil(len(missing) / threads)]
+            answers = pool.map(partial(_named_by, files, missing), asked)
+            settled = {snapshot.id for snapshot in asked}
+            for snapshot, answer in zip(asked, answers, strict=True):
+                complete = {s.id for s in missing if s.id in answer and _is_complete(s, answer[s.id])}
+                found |= {id_: answer[id_] for id_ in complete} | {snapshot.id: answer.get(snapshot.id, [])}
+                settled |= complete
+            missing = [snapshot for snapshot in missing if snapshot.id not in settled]
+    return Selection(
+        last.format, {snapshot.id: _that_add(snapshot, found.get(snapshot.id, ())) for snapshot in snapshots}
+    )
 
 
 def adds_everything(files: Files, snapshot: Snapshot) -> bool:
@@ -201,9 +223,17 @@ def adds_everything(files: Files, snapshot: Snapshot) -> bool:
     )
 
 
-def _own(files: Files, snapshot: Snapshot) -> list[Manifest]:
-    listed = read_list(files, snapshot.manifest_list).manifests
-    return [manifest for manifest in listed if manifest.added_snapshot_id == snapshot.id]
+def _named_by(files: Files, wanted: Sequence[Snapshot], snapshot: Snapshot) -> dict[int, list[Manifest]]:
+    return _by_snapshot(read_list(files, snapshot.manifest_list).manifests, wanted)
+
+
+def _by_snapshot(manifests: Iterable[Manifest], wanted: Sequence[Snapshot]) -> dict[int, list[Manifest]]:
+    """Each wanted snapshot of which there are manifests, and those that it added."""
+    ids, groups = {snapshot.id for snapshot in wanted}, defaultdict(list)
+    for manifest in manifests:
+        if manifest.added_snapshot_id in ids:
+            groups[manifest.added_snapshot_id].append(manifest)
+    return dict(groups)
 
 
 def _is_complete(snapshot: Snapshot, manifests: Iterable[Manifest]) -> bool:
@@ -248,8 +278,7 @@ def keep_added(files: Files, manifest: Manifest) -> Filtered:
     What the entries inherit stays right, since the list line they inherit from is kept: snapshot id and sequence
     number. Row ids are counted from the entries before, so they are made explicit.
     """
-    with files.reading(manifest.path) as stream:
-        format_, records = avro.read(stream)
+    with opened(files, manifest.path) as (format_, records):
         next_row_id = manifest.values.get(ListField.FIRST_ROW_ID)
         if next_row_id is not None:
             format_ = _with_row_ids(format_)

@@ -6,6 +6,7 @@ spec, whose rows could belong to it. A new partition can be inserted; only a re-
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -89,6 +90,9 @@ def _may_hold(layout: Layout, manifest: Manifest, values: Sequence[Any]) -> bool
         if value is None:
             if not summary["contains_null"]:
                 return False
+            continue
+        if value is math.nan:
+            # Bounds leave it out, and not every writer says whether there is one.
             continue
         try:
             low = layout.partition_bound(manifest.spec_id, position, summary["lower_bound"])

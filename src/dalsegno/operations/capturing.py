@@ -75,7 +75,7 @@ def capture(lake: Lake, request: Request) -> Captured | NothingNew:
             if not any(increment.has_news for increment in increments):
                 return _step_over(lake, request, increments)
             recorded = _record(lake, request, loaded, increments)
-            return Captured(_finish(lake, recorded, request.wish), is_resumed=False)
+            return Captured(_finish(lake, recorded, request.wish, loaded), is_resumed=False)
         except (CheckpointMoved, CapturePending):
             # Somebody else captured or committed in between: look again, and go on from there.
             if attempt == _ATTEMPTS - 1:
@@ -93,6 +93,7 @@ def _pending(lake: Lake, request: Request) -> Capture | None:
             raise CapturePending(
                 f"Consumer {request.consumer!r} has another capture pending, {found.id} of {tables} up to "
                 f"{found.tables[0].upto}, by {found.created_by}; a consumer has one at a time.",
+                capture_id=found.id,
                 hint=f"Finish it first: dalsegno commit {found.id}, or dalsegno abandon {found.id}.",
             )
         return found
@@ -189,11 +190,15 @@ def _changes_folder(catalog: CatalogSettings, namespace: str, table: LoadedTable
     return f"{str(table.metadata['location']).rstrip('/').rpartition('/')[0]}/{namespace}"
 
 
-def _finish(lake: Lake, capture: Capture, wish: Wish) -> Capture:
-    """Bring a recorded capture to where its change tables can be read, however far it came before."""
+def _finish(lake: Lake, capture: Capture, wish: Wish, loaded: Sequence[LoadedTable] = ()) -> Capture:
+    """Bring a recorded capture to where its change tables can be read, however far it came before.
+
+    ``loaded`` are its tables as they were just now; without them they are loaded.
+    """
     if capture.state is CaptureState.READY and _all_there(lake, capture):
         return replace(capture, tables=tuple(_renewed(lake, capture, captured, wish) for captured in capture.tables))
-    details = {captured.table: _publish(lake, capture, captured, wish) for captured in capture.tables}
+    tables = {table.name: table for table in loaded or [lake.load(captured.table) for captured in capture.tables]}
+    details = {c.table: _publish(lake, capture, c, tables[c.table], wish) for c in capture.tables}
     try:
         return lake.store.mark_ready(capture.id, details)
     except CaptureSettled:
@@ -230,9 +235,11 @@ def _pin(lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTab
     )
 
 
-def _publish(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> dict[str, object]:
+def _publish(
+    lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable, wish: Wish
+) -> dict[str, object]:
     catalog = lake.catalog(captured.table.catalog)
-    table, pin = _pin(lake, capture, captured, catalog.load(captured.table))
+    table, pin = _pin(lake, capture, captured, table)
     history, increment = _recorded_increment(capture, captured, table)
     contents = contents_of(table, history, increment, lake.settings.io_threads)
     published = change_table.publish(catalog, table, capture, captured, contents, lake.settings.io_threads)

@@ -44,7 +44,6 @@ have it open in one process: when one closes it, the operating system takes away
 """
 
 from dalsegno.store.checkpoints import Mark
-from dalsegno.store.refusals import CapturePending
 from dalsegno.store.store import Commit, Store
 
-__all__ = ["CapturePending", "Commit", "Mark", "Store"]
+__all__ = ["Commit", "Mark", "Store"]

@@ -6,33 +6,25 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 
-from dalsegno import errors
-from dalsegno.errors import CaptureSettled, CheckpointMoved, UnknownName, UserError
+from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, UnknownName, UserError
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.store.checkpoints import Mark
 
-
-class CapturePending(errors.CapturePending):
-    """Another capture of the same range is under way; this one knows which."""
-
-    def __init__(self, message: str, *, capture: Capture, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.capture = capture
-        self.capture_id = capture.id
+CAPTURE_AGAIN = "Capture again: the next capture starts where the checkpoint is now."
+LOOK_AGAIN = "See where it is now: dalsegno checkpoints"
 
 
-def checkpoint_moved(consumer: str, table: TableName, expected: Position | None, found: Mark | None) -> CheckpointMoved:
+def checkpoint_moved(
+    consumer: str, table: TableName, expected: Position | None, found: Mark | None, *, hint: str = CAPTURE_AGAIN
+) -> CheckpointMoved:
     at = found.position if found else None
     message = f"{consumer} expected its checkpoint on {table} to be {_at(expected, at)}, but it is {_at(at, expected)}."
     if found:
         cause = f"with capture {found.capture_id}" if found.capture_id else "by hand"
         message += f" {found.moved_by} moved it {cause} at {_time(found.moved_at)} ({found.reason})."
-    return CheckpointMoved(
-        f"{message} Nothing was changed and nothing was lost.",
-        hint="Capture again: the next capture starts where the checkpoint is now.",
-    )
+    return CheckpointMoved(f"{message} Nothing was changed and nothing was lost.", hint=hint)
 
 
 def _at(position: Position | None, other: Position | None) -> str:
@@ -51,7 +43,7 @@ def capture_pending(table: TableName, holder: Capture) -> CapturePending:
     return CapturePending(
         f"{holder.consumer} has a pending capture of {table}: {holder.id}, {holder.state.value},"
         f" made by {holder.created_by} at {_time(holder.created_at)}.",
-        capture=holder,
+        capture_id=holder.id,
         hint=f"Commit or abandon {holder.id} first.",
     )
 

@@ -208,7 +208,8 @@ class Store:
         for table, (expected, _) in moves.items():
             if not checkpoints.move(connection, checkpoint, table, expected):
                 found = checkpoints.mark(connection, consumer, table)
-                raise refusals.checkpoint_moved(consumer, table, expected, found)
+                hint = refusals.CAPTURE_AGAIN if capture_id else refusals.LOOK_AGAIN
+                raise refusals.checkpoint_moved(consumer, table, expected, found, hint=hint)
         return checkpoint
 
     @contextmanager

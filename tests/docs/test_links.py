@@ -1,0 +1,48 @@
+"""No link inside the documentation leads nowhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import ROOT, pages, prose
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """What headings can be linked by, as GitHub makes it: small letters, dashes for spaces, no punctuation."""
+    headings = re.findall(r"^#+ (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", [str(page.relative_to(ROOT)) for page in pages()])
+def test_links(name: str) -> None:
+    page = ROOT / name
+    broken = []
+    for link in _LINK.findall(prose(page.read_text(encoding="utf-8"))):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert not broken, broken
+
+
+def test_every_page_can_be_reached() -> None:
+    """From the README, by links alone."""
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or page.suffix != ".md":
+            continue
+        seen.add(page)
+        for link in _LINK.findall(prose(page.read_text(encoding="utf-8"))):
+            if "://" not in link:
+                target = (page.parent / link.partition("#")[0]).resolve()
+                waiting += [target] if target.is_file() else []
+    assert set(pages()) <= seen, [str(page) for page in set(pages()) - seen]

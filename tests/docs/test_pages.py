@@ -1,0 +1,51 @@
+"""What the pages show is what happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dalsegno.iceberg.catalogs import spark_configuration
+from dalsegno.settings import load
+from tests.docs.markdown import ROOT, pages
+from tests.docs.running import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEEDS_SPARK = [page for page in pages() if "<!-- with: spark -->" in page.read_text(encoding="utf-8")]
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", names([page for page in pages() if page not in NEEDS_SPARK]))
+def test_page(name: str) -> None:
+    check(name, Run())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", names(NEEDS_SPARK))
+def test_page_with_spark(name: str, spark: SparkSession) -> None:
+    # A session keeps a catalog from its first use on, and every page calls its own "lake".
+    session = spark.newSession()
+    for catalog in load().catalogs.values():
+        for key, value in spark_configuration(catalog).items():
+            session.conf.set(key, value)
+    check(name, Run(session))
+
+
+def check(name: str, run: Run) -> None:
+    for shown in run.page((ROOT / name).read_text(encoding="utf-8")):
+        assert run.agrees(shown), (
+            f"{name}:{shown.line}: {shown.what}\n\n"
+            f"The page shows:\n{run.plain(shown.expected)}\n\nIt printed:\n{run.plain(shown.printed)}"
+        )

@@ -1,0 +1,152 @@
+"""Killed at any step, a capture comes back as the same one: one change table, complete or absent, with exact rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog
+
+from dalsegno import Lake
+from dalsegno.model.captures import CaptureState
+from dalsegno.model.tables import TableName
+from tests.iceberg.dying import Deed, abandon, all_at_once, capture, clean, commit, killed_at
+from tests.iceberg.support import arrow_rows, files_below, numbered, sqlite_settings
+
+SCHEMA = pa.schema([pa.field("id", pa.int32())])
+MERGED = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    with Lake.open(sqlite_settings(tmp_path, "lake")) as opened:
+        opened.catalog("lake").pyiceberg.create_namespace("db")
+        yield opened
+
+
+def catalog_of(lake: Lake) -> Catalog:
+    return lake.catalog("lake").pyiceberg
+
+
+def table_with_news(lake: Lake, number: int) -> str:
+    """A table with row 1 processed, and rows 2 and 3 to capture, the last from a manifest with older rows in it."""
+    name = f"db.t{number}"
+    table = catalog_of(lake).create_table(name, SCHEMA, properties=MERGED)
+    for id_ in range(1, 4):
+        table.append(pa.table({"id": [id_]}, schema=SCHEMA))
+        if id_ == 1:
+            lake.capture(name, consumer="c").commit()
+    return name
+
+
+def rows_of(lake: Lake, name: TableName) -> object:
+    return arrow_rows(catalog_of(lake).load_table(name.identifier).scan().to_arrow())
+
+
+def change_tables(lake: Lake) -> list[TableName]:
+    return lake.catalog("lake").tables((lake.settings.change_namespace,))
+
+
+def change_files(lake: Lake) -> set[Path]:
+    return files_below(lake.settings.root / "warehouse" / lake.settings.change_namespace)
+
+
+def source_files(lake: Lake) -> set[Path]:
+    return files_below(lake.settings.root / "warehouse" / "db", lambda path: "metadata.json" not in path.name)
+
+
+def deaths(lake: Lake, deed: Deed, log: Path) -> Iterator[tuple[str, str]]:
+    """For each step of a deed: a table, and a process that died there; what it had done before."""
+    for step in count():
+        name = table_with_news(lake, step)
+        if deed is not capture:
+            lake.capture(name, consumer="c")
+        before = source_files(lake)
+        died = killed_at(step, lake.settings, deed, name, log)
+        assert before <= source_files(lake), f"files of the source are gone after {log.read_text()}"
+        if not died:
+            break
+        yield name, log.read_text()
+    assert step > 4, "the process should have met many steps"
+
+
+def assert_nothing_is_left(lake: Lake, name: str, done: str) -> None:
+    """Everything is processed, and no trace of a capture remains."""
+    assert change_tables(lake) == [], done
+    assert change_files(lake) == set(), done
+    assert not lake.capture(name, consumer="c"), done
+    assert lake.store.captures(pending_only=True) == [], done
+    assert rows_of(lake, lake.name(name)) == numbered(1, 2, 3), done
+
+
+def test_killed_while_capturing(lake: Lake, tmp_path: Path) -> None:
+    seen = set()
+    for name, done in deaths(lake, capture, tmp_path / "log"):
+        seen.add(done.splitlines()[-1])
+        for table in change_tables(lake):
+            assert rows_of(lake, table) == numbered(2, 3), f"a half-made change table is visible after {done}"
+        changes = lake.capture(name, consumer="c")
+        assert change_tables(lake) == [TableName.of(changes.table)], done
+        assert rows_of(lake, TableName.of(changes.table)) == numbered(2, 3), done
+        assert changes.rows == 2, done
+        assert [c.id for c in lake.store.captures(pending_only=True)] == [changes.id], done
+        assert lake.capture(name, consumer="c").id == changes.id, done
+        assert changes.commit().left_over == (), done
+        assert_nothing_is_left(lake, name, done)
+    assert {"before Store.record_capture", "after SqlCatalog.register", "after Store.mark_ready"} <= seen
+
+
+def test_killed_while_committing(lake: Lake, tmp_path: Path) -> None:
+    for name, done in deaths(lake, commit, tmp_path / "log"):
+        changes = lake.capture(name, consumer="c")
+        committed = "after Store.commit" in done
+        assert bool(changes) is not committed, done
+        if changes:
+            assert rows_of(lake, TableName.of(changes.table)) == numbered(2, 3), done
+            changes.commit()
+        else:
+            assert lake.clean().left_over == (), done
+        moves = lake.history("c", name)
+        assert len(moves) == 2, f"the checkpoint moved more than once after {done}"
+        assert_nothing_is_left(lake, name, done)
+
+
+def test_killed_while_abandoning(lake: Lake, tmp_path: Path) -> None:
+    for name, done in deaths(lake, abandon, tmp_path / "log"):
+        changes = lake.capture(name, consumer="c")
+        assert rows_of(lake, TableName.of(changes.table)) == numbered(2, 3), done
+        changes.commit()
+        assert lake.clean().left_over == (), done
+        assert_nothing_is_left(lake, name, done)
+
+
+def test_killed_while_cleaning(lake: Lake, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for step in count():
+        name = table_with_news(lake, step)
+        changes = lake.capture(name, consumer="c")
+        # As if the process that commits had died right after its transaction.
+        lake.store.commit(changes.id, by="test", now=lake.clock())
+        if not killed_at(step, lake.settings, clean, name, log):
+            break
+        done = log.read_text()
+        assert lake.store.capture(changes.id).state is CaptureState.COMMITTED
+        assert lake.clean().left_over == (), done
+        assert_nothing_is_left(lake, name, done)
+    assert step > 4
+
+
+def test_captures_at_once_are_one(lake: Lake) -> None:
+    for number in range(4):
+        name = table_with_news(lake, number)
+        answers = all_at_once(3, lake.settings, name)
+        assert len(set(answers)) == 1, answers
+        changes = lake.capture(name, consumer="c")
+        assert [changes.id] == list(set(answers))
+        assert change_tables(lake) == [TableName.of(changes.table)]
+        assert rows_of(lake, TableName.of(changes.table)) == numbered(2, 3)
+        changes.commit()
+        assert_nothing_is_left(lake, name, "a race")
