@@ -2,14 +2,17 @@
 
 Tables of 100 to 1,000,000 data files are made (their metadata, that is: no data file exists), and one appended snapshot
 of each is captured by dalsegno, by PyIceberg file by file, and by the talk's Java listing in a warm JVM, all on the
-same SQLite catalog. Then ranges of 1,000 snapshots, memory, and the start of the command line. The last line is JSON.
+same SQLite catalog. Then a small append to the largest table, ranges of 1,000 snapshots, memory, and the start of the
+command line. The last line is JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -19,7 +22,7 @@ from benchmarks.report import Results
 from benchmarks.tables import BenchTable
 from dalsegno import Lake
 
-PARTS = ("dalsegno", "snapshots", "memory", "help", "pyiceberg", "java")
+PARTS = ("dalsegno", "late", "snapshots", "memory", "help", "pyiceberg", "java")
 SIZES = (100, 10_000, 100_000, 1_000_000)
 ROUNDS = 7
 ROUNDS_OF_LONG = 3
@@ -38,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parts, sizes = options.only.split(","), sorted(map(int, options.sizes.split(",")))
     if unknown := set(parts) - set(PARTS):
         parser.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
+    if os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
+        _say("other programs keep this machine busy: expect times that are too long")
     options.folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="bench-capture-", dir=options.folder) as folder:
         report.show(_measure(Path(folder).resolve(), parts, sizes))
@@ -50,20 +55,22 @@ def _measure(folder: Path, parts: Sequence[str], sizes: Sequence[int]) -> Result
     results = Results()
     with Lake.open(settings) as lake:
         lake.catalog("lake").pyiceberg.create_namespace(tables.NAMESPACE)
-        wide, long = _make_tables(lake, folder, parts, sizes)
+        made = _make_tables(lake, folder / "tables", parts, sizes)
         if "dalsegno" in parts:
-            _measure_ours(lake, wide, results)
+            _measure_ours(lake, made.wide, results)
+        if "late" in parts:
+            _measure_late(lake, made.late[0], results)
         if "snapshots" in parts:
-            _measure_long(lake, *long, results)
+            _measure_long(lake, made.long, results)
         if "memory" in parts:
             _say("peak memory")
-            results.numbers["peak_memory_mb"] = fresh.peak_memory_mb(settings, wide[-1])
-            # The second, whose range cannot be told from one list, needs more.
-            results.numbers["peak_memory_1000_snapshots_mb"] = max(fresh.peak_memory_mb(settings, t) for t in long)
+            results.numbers["peak_memory_mb"] = fresh.peak_memory_mb(settings, made.wide[-1])
+            peaks = [fresh.peak_memory_mb(settings, table) for table in made.long]
+            results.numbers["peak_memory_1000_snapshots_mb"] = max(peaks)
         if "help" in parts:
             _say("dalsegno --help")
             results.numbers["help_seconds"] = fresh.help_seconds()
-        small_enough = [table for table in wide if table.files <= MOST_FILE_BY_FILE]
+        small_enough = [table for table in made.wide if table.files <= MOST_FILE_BY_FILE]
         if "pyiceberg" in parts:
             _measure_pyiceberg(lake, small_enough, results)
         if "java" in parts:
@@ -71,17 +78,26 @@ def _measure(folder: Path, parts: Sequence[str], sizes: Sequence[int]) -> Result
     return results
 
 
-def _make_tables(
-    lake: Lake, folder: Path, parts: Sequence[str], sizes: Sequence[int]
-) -> tuple[list[BenchTable], list[BenchTable]]:
+@dataclass(frozen=True)
+class _Made:
+    """The tables that the chosen parts need, and no others."""
+
+    wide: list[BenchTable]
+    late: list[BenchTable]
+    long: list[BenchTable]
+
+
+def _make_tables(lake: Lake, folder: Path, parts: Sequence[str], sizes: Sequence[int]) -> _Made:
     began = time.perf_counter()
-    catalog, warehouse = lake.catalog("lake").pyiceberg, folder / "tables"
-    needs_wide = {"dalsegno", "memory", "pyiceberg", "java"} & set(parts)
-    needs_long = {"snapshots", "memory"} & set(parts)
-    wide = [tables.make_wide(catalog, warehouse, size) for size in sizes if needs_wide]
-    long = [tables.make_long(catalog, warehouse, rewritten=which) for which in (False, True) if needs_long]
-    _say(f"made {len(wide) + len(long)} tables in {time.perf_counter() - began:.0f} s")
-    return wide, long
+    catalog, needed = lake.catalog("lake").pyiceberg, set(parts)
+    needs_wide, needs_long = needed & {"dalsegno", "memory", "pyiceberg", "java"}, needed & {"snapshots", "memory"}
+    made = _Made(
+        wide=[tables.make_wide(catalog, folder, size) for size in sizes if needs_wide],
+        late=[tables.make_late(catalog, folder, sizes[-1])] if "late" in needed else [],
+        long=[tables.make_long(catalog, folder, rewritten=which) for which in (False, True) if needs_long],
+    )
+    _say(f"made {len(made.wide + made.late + made.long)} tables in {time.perf_counter() - began:.0f} s")
+    return made
 
 
 def _measure_ours(lake: Lake, wide: Sequence[BenchTable], results: Results) -> None:
@@ -97,9 +113,19 @@ def _measure_ours(lake: Lake, wide: Sequence[BenchTable], results: Results) -> N
                 _say(f"round {number + 1} of {ROUNDS}: {side}, {table.files:,} files: {seconds * 1000:.0f} ms")
 
 
-def _measure_long(lake: Lake, appends: BenchTable, rewritten: BenchTable, results: Results) -> None:
+def _measure_late(lake: Lake, table: BenchTable, results: Results) -> None:
+    measured = []
+    for _ in range(ROUNDS):
+        seconds, changes = ours.timed_capture(lake, table)
+        measured.append(seconds)
+        changes.abandon()
+    results.numbers["late_seconds"] = median(measured)
+    _say(f"{table.files:,} files added to the largest table: {median(measured) * 1000:.0f} ms")
+
+
+def _measure_long(lake: Lake, long: Sequence[BenchTable], results: Results) -> None:
     finished = []
-    for name, table in (("snapshots_1000_seconds", appends), ("rewritten_1000_seconds", rewritten)):
+    for name, table in zip(("snapshots_1000_seconds", "rewritten_1000_seconds"), long, strict=True):
         measured = []
         for _ in range(ROUNDS_OF_LONG):
             seconds, changes = ours.timed_capture(lake, table)
@@ -107,8 +133,8 @@ def _measure_long(lake: Lake, appends: BenchTable, rewritten: BenchTable, result
             finished.append(changes)
             _say(f"1,000 snapshots, {table.name}: {seconds:.2f} s")
         results.numbers[name] = median(measured)
-    locations = tables.manifest_lists(lake.catalog("lake").pyiceberg, appends)
-    results.numbers["manifest_lists_1000_seconds"] = ours.seconds_to_read_lists(lake, appends, locations)
+    locations = tables.manifest_lists(lake.catalog("lake").pyiceberg, long[0])
+    results.numbers["manifest_lists_1000_seconds"] = ours.seconds_to_read_lists(lake, long[0], locations)
     _say(f"their manifest lists, read once: {results.numbers['manifest_lists_1000_seconds']:.2f} s")
     # Not before: making files right after deleting thousands is slow on ext4, and no capture does that.
     for changes in finished:

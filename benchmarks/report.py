@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any
 
 _SIDES = {
-    "dalsegno": "dalsegno, from the checkpoint",
-    "dalsegno_earliest": "dalsegno, from earliest",
-    "pyiceberg": "PyIceberg, file by file",
-    "java": "Java, the talk's listing",
+    "dalsegno": "dalsegno, from checkpoint (median)",
+    "dalsegno_earliest": "dalsegno, from earliest (median)",
+    "pyiceberg": "PyIceberg, file by file (best)",
+    "java": "Java, the talk's listing (best)",
 }
 
 
@@ -28,8 +28,11 @@ class Results:
         self.runs.setdefault(side, {}).setdefault(files, []).append(seconds)
 
     def seconds(self, side: str, files: int) -> float | None:
+        """The median of ours, the best of the others: a busy machine must not make us look better than we are."""
         found = self.runs.get(side, {}).get(files)
-        return median(found) if found else None
+        if not found:
+            return None
+        return median(found) if side.startswith("dalsegno") else min(found)
 
     def ratio(self, slower: tuple[str, int], faster: tuple[str, int]) -> float | None:
         above, below = self.seconds(*slower), self.seconds(*faster)
@@ -41,11 +44,14 @@ class Results:
             "vs_pyiceberg_100k": self.ratio(("pyiceberg", 100_000), ours),
             "vs_java_100k": self.ratio(("java", 100_000), ours),
             "growth_1m_over_100": self.ratio(("dalsegno", 1_000_000), ("dalsegno", 100)),
+            # A capture of few files lists their partitions as well; one of 10,000 does not, unless asked to.
+            "growth_1m_over_10k": self.ratio(("dalsegno", 1_000_000), ("dalsegno", 10_000)),
             **{name: self.numbers.get(name) for name in _NUMBERS},
         }
 
 
 _NUMBERS = (
+    "late_seconds",
     "snapshots_1000_seconds",
     "rewritten_1000_seconds",
     "manifest_lists_1000_seconds",
@@ -76,17 +82,17 @@ def _patience(numbers: Numbers) -> float:
 def show(results: Results) -> None:
     """The table for people, then one line for machines."""
     sizes = sorted({files for side in results.runs.values() for files in side})
-    print(f"\n{'seconds':<32}" + "".join(f"{f'{files:,} files':>17}" for files in sizes))
+    print(f"\n{'seconds':<34}" + "".join(f"{f'{files:,} files':>17}" for files in sizes))
     for side, title in _SIDES.items():
         if side in results.runs:
-            print(f"{title:<32}" + "".join(f"{_cell(results, side, files):>17}" for files in sizes))
+            print(f"{title:<34}" + "".join(f"{_cell(results, side, files):>17}" for files in sizes))
     numbers = results.all_numbers()
     known = {name: value for name, value in numbers.items() if value is not None}
     print()
     for name, value in known.items():
         wanted, is_met = TARGETS.get(name, ("", None))
         verdict = "" if is_met is None else "ok" if is_met(value, known) else "MISSED"
-        print(f"{name:<32}{value:>12.3f}   {wanted:<42}{verdict}")
+        print(f"{name:<34}{value:>12.3f}   {wanted:<42}{verdict}")
     print(json.dumps(_line(results, numbers, known)), flush=True)
 
 
@@ -95,7 +101,7 @@ def _line(results: Results, numbers: dict[str, float | None], known: Numbers) ->
     return {
         **{name: None if value is None else round(value, 4) for name, value in numbers.items()},
         "seconds": {
-            side: {str(files): round(median(runs), 5) for files, runs in sorted(by_size.items())}
+            side: {str(files): round(results.seconds(side, files) or 0, 5) for files in sorted(by_size)}
             for side, by_size in results.runs.items()
         },
         "not_measured": [name for name, value in numbers.items() if value is None],

@@ -31,6 +31,7 @@ FILES_PER_MANIFEST = 50_000
 SNAPSHOTS = 1_000
 FILES_PER_SNAPSHOT = 10
 FILES_AT_CHECKPOINT = 100
+FILES_LATE = 100
 #: The days that the files lie in, counted from 1970.
 DAYS = range(20_000, 20_030)
 _FIRST_ID = 7_000_000_000_000_000_000
@@ -44,11 +45,8 @@ class BenchTable:
     #: The checkpoint's snapshot.
     after: int
     upto: int
+    #: How many files the range adds.
     files: int
-
-    @property
-    def files_in_all(self) -> int:
-        return self.files + FILES_AT_CHECKPOINT
 
 
 @dataclass
@@ -142,6 +140,16 @@ def make_wide(catalog: Catalog, folder: Path, files: int) -> BenchTable:
     builder.append(files)
     builder.register(catalog, name)
     return BenchTable(f"{NAMESPACE}.{name}", after, builder.head, files)
+
+
+def make_late(catalog: Catalog, folder: Path, files: int) -> BenchTable:
+    """A large table whose range is one small append, in days that it held already."""
+    builder = Builder(folder / "late")
+    builder.append(files)
+    after = builder.head
+    builder.append(FILES_LATE)
+    builder.register(catalog, "late")
+    return BenchTable(f"{NAMESPACE}.late", after, builder.head, FILES_LATE)
 
 
 def make_long(catalog: Catalog, folder: Path, *, rewritten: bool) -> BenchTable:

@@ -1,9 +1,9 @@
 """Markdown, as far as it can be run: code blocks, and the comments that say how.
 
-    <!-- given: NAME -->       bring the lake into a state of tests/docs/givens.py
-    <!-- file: NAME -->        save the next block under this name
-    <!-- with: spark -->       run the next block in this process, with `spark` at hand
-    <!-- not run: REASON -->   leave the next block alone
+<!-- given: NAME -->       bring the lake into a state of tests/docs/givens.py
+<!-- file: NAME -->        save the next block under this name
+<!-- with: spark -->       run the next block in this process, with `spark` at hand
+<!-- not run: REASON -->   leave the next block alone
 """
 
 from __future__ import annotations
@@ -85,6 +85,6 @@ def prose(text: str) -> str:
 
 def section(text: str, heading: str) -> str:
     """What stands under a heading, up to the next of the same or a higher level; empty if it is not there."""
-    level = heading.split(" ")[0]
+    level = heading.split(" ", maxsplit=1)[0]
     found = re.search(rf"^{re.escape(heading)}$(.*?)(?=^#{{1,{len(level)}}} |\Z)", text, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""

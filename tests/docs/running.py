@@ -102,7 +102,7 @@ class Run:
     def _with_spark(self, block: Block) -> str:
         assert self.spark is not None
         with redirect_stdout(io.StringIO()) as out:
-            exec(compile(block.text, f"line {block.line}", "exec"), {"spark": self.spark})  # noqa: S102
+            exec(compile(block.text, f"line {block.line}", "exec"), {"spark": self.spark})
         return out.getvalue()
 
     def plain(self, text: str) -> str:

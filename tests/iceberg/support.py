@@ -31,6 +31,10 @@ Rows = Counter[tuple[Any, ...]]
 #: A consumer for tests that need only one.
 CONSUMER = "c"
 NAMESPACE = "db"
+#: A table whose every commit merges the manifests it finds.
+MERGE_MANIFESTS = {"commit.manifest.min-count-to-merge": "2", "commit.manifest-merge.enabled": "true"}
+COPY_ON_WRITE = {f"write.{kind}.mode": "copy-on-write" for kind in ("delete", "update", "merge")}
+MERGE_ON_READ = {f"write.{kind}.mode": "merge-on-read" for kind in ("delete", "update", "merge")}
 
 
 def rows(*values: tuple[Any, ...]) -> Rows:
@@ -95,14 +99,18 @@ class Place:
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.spark.sql(statement).collect()]
 
-    def table(self, columns: str = "id int", *, partitioned: str = "", version: int = 2, **properties: str) -> Source:
-        """An empty table that nobody else uses; in the names of properties `__` stands for a dot, `_` for a dash."""
+    def table(
+        self,
+        columns: str = "id int",
+        *,
+        partitioned: str = "",
+        version: int = 2,
+        properties: Mapping[str, str] | None = None,
+    ) -> Source:
+        """An empty table that nobody else uses."""
         source = Source(self, f"{NAMESPACE}.t{next(self._numbers)}")
         clause = f"partitioned by ({partitioned})" if partitioned else ""
-        named = {
-            "format-version": str(version),
-            **{key.replace("__", ".").replace("_", "-"): value for key, value in properties.items()},
-        }
+        named = {"format-version": str(version), **(properties or {})}
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in named.items())
         source.sql(f"create table {{t}} ({columns}) using iceberg {clause} tblproperties ({listed})")
         return source

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.iceberg.support import Place, Rows, Source, numbered, rows
+from tests.iceberg.support import MERGE_MANIFESTS, Place, Rows, Source, numbered, rows
 
 pytestmark = pytest.mark.spark
 
-MERGE_MANIFESTS = {"commit__manifest__min_count_to_merge": "2", "commit__manifest_merge__enabled": "true"}
 LINEAGE = "select id, _row_id, _last_updated_sequence_number from {t}"
 
 
@@ -25,7 +24,7 @@ def manifests_of(source: Source) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("merging", [False, True], ids=["apart", "merged"])
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_range_of_appends(place: Place, version: int, merging: bool) -> None:
-    source = place.table(version=version, **(MERGE_MANIFESTS if merging else {}))
+    source = place.table(version=version, properties=MERGE_MANIFESTS if merging else {})
     source.insert("1", "2")
     assert source.taken() == numbered(1, 2)
     source.insert("3")
@@ -52,7 +51,7 @@ def test_row_lineage_is_the_sources(place: Place) -> None:
 
 def test_row_lineage_through_merged_manifests(place: Place) -> None:
     """Rows inherit their ids from the entries before them, which a filtered manifest no longer has."""
-    source = place.table(version=3, **MERGE_MANIFESTS)
+    source = place.table(version=3, properties=MERGE_MANIFESTS)
     source.insert("1", "2", "3")
     source.taken()
     source.insert("4", "5")
@@ -78,7 +77,7 @@ def test_row_lineage_of_rows_compacted_since(place: Place) -> None:
 
 @pytest.mark.parametrize("merging", [False, True], ids=["apart", "merged"])
 def test_upgrade_from_1_to_2_inside_the_range(place: Place, merging: bool) -> None:
-    source = place.table(version=1, **(MERGE_MANIFESTS if merging else {}))
+    source = place.table(version=1, properties=MERGE_MANIFESTS if merging else {})
     source.insert("1")
     source.taken()
     source.insert("2")
@@ -107,7 +106,7 @@ def test_upgrade_from_2_to_3_inside_the_range(place: Place) -> None:
 
 def test_upgrade_from_2_to_3_after_manifests_were_merged(place: Place) -> None:
     """The manifest to filter is of version 2 and cannot name row ids, but the list that names it is of version 3."""
-    source = place.table(version=2, **MERGE_MANIFESTS)
+    source = place.table(version=2, properties=MERGE_MANIFESTS)
     source.insert("1", "2")
     source.taken()
     source.insert("3", "4")

@@ -7,17 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dalsegno.errors import HistoryLost
-from tests.iceberg.support import CONSUMER, Place, Source, numbered
+from tests.iceberg.support import CONSUMER, MERGE_MANIFESTS, Place, Source, numbered
 
 pytestmark = pytest.mark.spark
 
 
 def expire_all(source: Source) -> None:
     """Java's expiry, as eager as it can be."""
-    # The procedure takes no time in the future, so what was committed this millisecond could stay.
-    source.place.call(
-        f"expire_snapshots(table => '{source.name}', older_than => timestamp '{datetime.now(UTC):%F %T.%f}', retain_last => 1)"
-    )
+    now = f"timestamp '{datetime.now(UTC):%F %T.%f}'"
+    source.place.call(f"expire_snapshots(table => '{source.name}', older_than => {now}, retain_last => 1)")
 
 
 def compact(source: Source) -> None:
@@ -35,7 +33,7 @@ def test_merged_manifests_are_reduced_to_what_was_added(place: Place, version: i
         "id int, part string",
         partitioned="part",
         version=version,
-        commit__manifest__min_count_to_merge="2",
+        properties=MERGE_MANIFESTS,
     )
     source.insert("1, 'a'", "2, 'b'", "3, 'c'")
     assert len(source.taken()) == 3
@@ -200,7 +198,7 @@ def test_an_unproven_beginning_is_refused(unpinned: Place, expired_by: str) -> N
 
 
 def test_an_unproven_beginning_behind_merged_manifests_is_refused(unpinned: Place) -> None:
-    source = unpinned.table(commit__manifest__min_count_to_merge="2")
+    source = unpinned.table(properties=MERGE_MANIFESTS)
     source.insert("1")
     source.insert("2")
     source.pyiceberg.maintenance.expire_snapshots().by_id(source.snapshots[0]).commit()

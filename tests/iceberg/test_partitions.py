@@ -218,11 +218,13 @@ def test_ranges_of_every_type(place: Place) -> None:
         "n int, at timestamp, ntz timestamp_ntz, day date, name string, amount decimal(9, 2), f double, b boolean"
     )
     source.insert(
-        "1, timestamp '2026-11-14 23:59:59.999999', timestamp_ntz '2026-11-14 01:00:00', date '2026-11-14', 'a', -1.25, 0.5, true",
+        "1, timestamp '2026-11-14 23:59:59.999999', timestamp_ntz '2026-11-14 01:00:00', date '2026-11-14', "
+        "'a', -1.25, 0.5, true",
         "null, null, null, null, null, null, null, null",
     )
     source.insert(
-        "-5, timestamp '1969-07-20 20:17:00', timestamp_ntz '1969-07-20 20:17:00', date '1969-07-20', 'é', 7, -2.5, false",
+        "-5, timestamp '1969-07-20 20:17:00', timestamp_ntz '1969-07-20 20:17:00', date '1969-07-20', "
+        "'é', 7, -2.5, false",
     )
     names = ["n", "at", "ntz", "day", "name", "amount", "f", "b"]
     changes = source.capture(ranges=names)
@@ -259,7 +261,8 @@ def test_a_range_of_nothing_but_empty_values(place: Place) -> None:
 @pytest.mark.parametrize("partitioned", ["", "n"], ids=["by files", "by partitions"])
 def test_a_range_without_bounds_is_unknown(place: Place, partitioned: str) -> None:
     """Partition values are known from the manifest list, whatever the writer keeps of columns."""
-    source = place.table("id int, n int", partitioned=partitioned, write__metadata__metrics__default="none")
+    no_metrics = {"write.metadata.metrics.default": "none"}
+    source = place.table("id int, n int", partitioned=partitioned, properties=no_metrics)
     source.insert("1, 10")
     source.insert("2, 20")
     found = source.capture(ranges=["n"]).ranges["n"]

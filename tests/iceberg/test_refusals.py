@@ -17,7 +17,7 @@ from dalsegno.errors import (
     UnsupportedTable,
     UserError,
 )
-from tests.iceberg.support import CONSUMER, Place, Source, arrow_rows, numbered, rows
+from tests.iceberg.support import CONSUMER, COPY_ON_WRITE, MERGE_ON_READ, Place, Source, arrow_rows, numbered, rows
 
 pytestmark = pytest.mark.spark
 
@@ -51,9 +51,6 @@ def _metadata_location(source: Source) -> str | None:
         return None
 
 
-COPY_ON_WRITE = {f"write__{kind}__mode": "copy-on-write" for kind in ("delete", "update", "merge")}
-MERGE_ON_READ = {f"write__{kind}__mode": "merge-on-read" for kind in ("delete", "update", "merge")}
-
 CHANGES = {
     "insert overwrite": ("overwrite", "insert overwrite {t} values (7, 'x')"),
     "merge": (
@@ -69,7 +66,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_that_are_not_appends(place: Place, change: str) -> None:
     operation, statement = CHANGES[change]
-    source = place.table("id int, v string", **COPY_ON_WRITE)
+    source = place.table("id int, v string", properties=COPY_ON_WRITE)
     source.sql("insert into {t} select /*+ coalesce(1) */ * from values (1, 'a'), (2, 'b')")
     source.taken()
     source.insert("3, 'c'")
@@ -105,7 +102,7 @@ def test_stepping_over_a_refused_change(place: Place) -> None:
 @pytest.mark.parametrize("statement", ["delete from {t} where id = 2", "update {t} set v = 'z' where id = 2"])
 def test_rows_deleted_merge_on_read(place: Place, version: int, statement: str) -> None:
     """Refused as a change; a capture of the whole table applies the deletes."""
-    source = place.table("id int, v string", version=version, **MERGE_ON_READ)
+    source = place.table("id int, v string", version=version, properties=MERGE_ON_READ)
     source.sql("insert into {t} select /*+ coalesce(1) */ * from values (1, 'a'), (2, 'b'), (3, 'c')")
     source.taken()
     source.sql(statement)
@@ -124,7 +121,7 @@ def test_rows_deleted_merge_on_read(place: Place, version: int, statement: str) 
 
 def test_appends_before_rows_were_deleted_are_exact(place: Place) -> None:
     """The delete files of the table are not those of a range without deletes."""
-    source = place.table("id int", **MERGE_ON_READ)
+    source = place.table("id int", properties=MERGE_ON_READ)
     source.sql("insert into {t} select /*+ coalesce(1) */ * from values (1), (2), (3)")
     source.sql("delete from {t} where id = 2")
     assert source.taken(start="full") == numbered(1, 3)
@@ -291,7 +288,7 @@ def test_a_vanished_manifest_list(place: Place) -> None:
 
 
 def test_full_is_what_a_reader_sees(place: Place) -> None:
-    source = place.table("id int, part string", partitioned="part", **MERGE_ON_READ)
+    source = place.table("id int, part string", partitioned="part", properties=MERGE_ON_READ)
     source.sql("insert into {t} select /*+ coalesce(1) */ * from values (1, 'a'), (2, 'a'), (3, 'b')")
     source.sql("alter table {t} add partition field bucket(2, id)", "alter table {t} add column n int")
     source.insert("4, 'c', 40", "5, 'a', 50")

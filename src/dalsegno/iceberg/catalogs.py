@@ -188,8 +188,11 @@ class Catalog:
         """File access with the catalog's own properties, for locations that belong to no table."""
         return Files(load_file_io({**self.pyiceberg.properties}, location))
 
-    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> None:
-        """Create or move a reference of a table, if nobody moved that one in between; else ConcurrentChange."""
+    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> LoadedTable:
+        """Create or move a reference of a table, if nobody moved that one in between; else ConcurrentChange.
+
+        Returned is the table as it is then: others may have changed what the reference does not hold.
+        """
         from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate  # noqa: PLC0415 - slow import
 
         existing = table.metadata.get("refs", {}).get(ref_name)
@@ -201,6 +204,7 @@ class Catalog:
                 self.pyiceberg.commit_table(loaded, (requirement,), (update,))
             except CommitFailedException as error:
                 raise ConcurrentChange(str(error)) from error
+        return self.load(table.name)
 
     @contextmanager
     def _talking(self, doing: str) -> Iterator[None]:
@@ -267,14 +271,15 @@ class SqlCatalog(Catalog):
                 return False
             return True
 
-    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> None:
+    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> LoadedTable:
         from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
         from sqlalchemy import update  # noqa: PLC0415
 
         changed = _with_ref(table, ref_name, ref)
         location = _next_metadata_location(table)
         content = json.dumps(changed, separators=(",", ":")).encode()
-        table.files.write(location, gzip.compress(content) if ".gz." in location else content)
+        with self._talking(f"write into {table.name}"):
+            table.files.write(location, gzip.compress(content) if ".gz." in location else content)
         columns = IcebergTables.__table__.c
         catalog: Any = self.pyiceberg
         with self._talking(f"write a branch into {table.name}"), catalog.engine.connect() as connection:
@@ -287,6 +292,7 @@ class SqlCatalog(Catalog):
         if swapped.rowcount != 1:
             table.files.delete(location)
             raise ConcurrentChange(f"{table.name} was changed by another process")
+        return LoadedTable(table.name, changed, location, table.files)
 
     def has(self, name: TableName) -> bool:
         with self._talking(f"look for {name}"):

@@ -66,7 +66,7 @@ def _data_file_names(format_: avro.Format) -> dict[int, str]:
 
 
 def _comparable(value: Any) -> Any:
-    """Every "not a number" as one and the same, which Python finds again in sets; others are not equal to themselves."""
+    """Every "not a number" as one and the same object: others are not equal to themselves, nor found in sets."""
     return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 

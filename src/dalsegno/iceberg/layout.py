@@ -136,7 +136,7 @@ class Layout:
 
 
 def _nameable(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A field of a type that PyIceberg does not know, such as variant, as an empty struct: nobody asks for its values."""
+    """A field as it is or, if PyIceberg does not know its type (variant, say), as an empty struct of its name."""
     kind = field["type"]
     if isinstance(kind, Mapping) and kind["type"] == "struct":
         return {**field, "type": {**kind, "fields": [_nameable(item) for item in kind["fields"]]}}
@@ -183,6 +183,10 @@ def said(kind: Any, value: Any) -> Any:
             second, nanosecond = divmod(value, 1_000_000_000)
             zone = "+00:00" if isinstance(kind, TimestamptzNanoType) else ""
             return f"{(_EPOCH + timedelta(seconds=second)).isoformat()}.{nanosecond:09d}{zone}"
+    return _json_value(value)
+
+
+def _json_value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):

@@ -113,6 +113,11 @@ class Manifest:
         counts = (self.values.get(ListField.EXISTING_FILES), self.values.get(ListField.DELETED_FILES))
         return bool(self.added_files) and counts == (0, 0)
 
+    @property
+    def only_live(self) -> bool:
+        """Whether no entry is of a file that was removed."""
+        return self.values.get(ListField.DELETED_FILES) == 0
+
     def reduced(self, path: str, length: int, files: int, rows: int) -> Manifest:
         """The line of a copy that holds only some of the files; the bounds of all of them would be too wide."""
         changed: dict[int, Any] = {
@@ -278,10 +283,9 @@ def keep_added(files: Files, manifest: Manifest) -> Filtered:
     What the entries inherit stays right, since the list line they inherit from is kept: snapshot id and sequence
     number. Row ids are counted from the entries before, so they are made explicit.
     """
-    with opened(files, manifest.path) as (format_, records):
+    with opened(files, manifest.path) as (found, records):
         next_row_id = manifest.values.get(ListField.FIRST_ROW_ID)
-        if next_row_id is not None:
-            format_ = _with_row_ids(format_)
+        format_ = found if next_row_id is None else _with_row_ids(found)
         names = format_.names()
         inner = _data_file(format_.schema)
         row_id_name = inner.get(EntryField.FIRST_ROW_ID)

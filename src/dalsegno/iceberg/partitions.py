@@ -7,9 +7,11 @@ spec, whose rows could belong to it. A new partition can be inserted; only a re-
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from dalsegno.iceberg.entries import FileEntry
@@ -23,7 +25,7 @@ EntriesOf = Callable[[Manifest], Iterable[FileEntry]]
 class Novelty(StrEnum):
     NEW = "new"
     REOPENED = "reopened"
-    #: The checkpoint's snapshot has expired, so nobody can tell.
+    #: The checkpoint's snapshot has expired, so nobody can tell; or too many files would have to be looked at.
     UNKNOWN = "unknown"
 
 
@@ -43,62 +45,112 @@ class Partition:
 
 
 def touched_partitions(
-    layout: Layout, entries: Iterable[FileEntry], before: Sequence[Manifest] | None, entries_of: EntriesOf
+    layout: Layout,
+    entries: Iterable[FileEntry],
+    before: Sequence[Manifest] | None,
+    entries_of: EntriesOf,
+    *,
+    most_entries: int = sys.maxsize,
 ) -> list[Partition]:
-    """The partitions of the entries; ``before`` is what was live at the checkpoint, None if that is not known."""
+    """The partitions of the entries; ``before`` is what was live at the checkpoint, None if that is not known.
+
+    To tell new from re-opened, no more than ``most_entries`` of what was live before are looked at.
+    """
     totals: dict[PartitionKey, list[int]] = {}
     for entry in entries:
         total = totals.setdefault((entry.spec_id, entry.partition), [0, 0, 0])
         for index, amount in enumerate((1, entry.rows, entry.size)):
             total[index] += amount
-    seen = None if before is None else _seen_before(layout, set(totals), before, entries_of)
-
-    def novelty(key: PartitionKey) -> Novelty:
-        if seen is None:
-            return Novelty.UNKNOWN
-        return Novelty.REOPENED if key in seen else Novelty.NEW
-
+    if before is None:
+        novelties = dict.fromkeys(totals, Novelty.UNKNOWN)
+    else:
+        novelties = _novelties(layout, list(totals), before, entries_of, most_entries)
     found = [
-        Partition(key[0], layout.partition(*key), files, rows, size, novelty(key))
+        Partition(key[0], layout.partition(*key), files, rows, size, novelties[key])
         for key, (files, rows, size) in totals.items()
     ]
     return sorted(found, key=str)
 
 
-def _seen_before(
-    layout: Layout, keys: set[PartitionKey], before: Sequence[Manifest], entries_of: EntriesOf
-) -> set[PartitionKey]:
-    live = [manifest for manifest in before if manifest.is_data and manifest.live_files != 0]
-    specs = {manifest.spec_id for manifest in live}
-    seen = {key for key in keys if specs - {key[0]}}
-    for manifest in live:
-        candidates = {key for key in keys - seen if key[0] == manifest.spec_id and _may_hold(layout, manifest, key[1])}
-        if not candidates:
-            continue
-        for entry in entries_of(manifest):
-            if entry.partition in {values for _, values in candidates}:
-                seen.add((entry.spec_id, entry.partition))
-                candidates.discard((entry.spec_id, entry.partition))
-                if not candidates:
+def _novelties(
+    layout: Layout, keys: Sequence[PartitionKey], before: Sequence[Manifest], entries_of: EntriesOf, most: int
+) -> dict[PartitionKey, Novelty]:
+    live = [
+        (manifest, _spans(layout, manifest)) for manifest in before if manifest.is_data and manifest.live_files != 0
+    ]
+    specs = {manifest.spec_id for manifest, _ in live}
+    found = {key: Novelty.REOPENED if specs - {key[0]} else Novelty.NEW for key in keys}
+    for manifest, spans in live:
+        if manifest.only_live:
+            touched = (key for key in keys if key[0] == manifest.spec_id and _is_at_end(spans, key[1]))
+            found |= dict.fromkeys(touched, Novelty.REOPENED)
+    for manifest, spans in live:
+        doubtful = {
+            key
+            for key, novelty in found.items()
+            if novelty is not Novelty.REOPENED and key[0] == manifest.spec_id and _may_hold(spans, key[1])
+        }
+        for entry in islice(entries_of(manifest), most) if doubtful else ():
+            most -= 1
+            key = (entry.spec_id, entry.partition)
+            if key in doubtful:
+                found[key] = Novelty.REOPENED
+                doubtful.discard(key)
+                if not doubtful:
                     break
-    return seen
+        if not most:
+            found |= dict.fromkeys(doubtful, Novelty.UNKNOWN)
+    return found
 
 
-def _may_hold(layout: Layout, manifest: Manifest, values: Sequence[Any]) -> bool:
-    """Whether the bounds in the manifest list leave room for a partition."""
-    for position, (summary, value) in enumerate(zip(manifest.partitions or (), values, strict=False)):
+@dataclass(frozen=True)
+class _Span:
+    """What a manifest list says about one partition field of a manifest; low and high are None if unknown."""
+
+    low: Any
+    high: Any
+    has_null: bool
+
+    def may_hold(self, value: Any) -> bool:
         if value is None:
-            if not summary["contains_null"]:
-                return False
-            continue
-        if value is math.nan:
-            # Bounds leave it out, and not every writer says whether there is one.
-            continue
+            return self.has_null
+        # Bounds leave "not a number" out, and not every writer says whether there is one.
+        is_nan = isinstance(value, float) and math.isnan(value)
+        if is_nan or self.low is None or self.high is None or type(self.low) is not type(value):
+            return True
+        return bool(self.low <= value <= self.high)
+
+    def is_all(self, value: Any) -> bool:
+        return bool(self.low == value == self.high) and value is not None and not self.has_null
+
+    def is_end(self, value: Any) -> bool:
+        return self.has_null if value is None else value in (self.low, self.high)
+
+
+def _spans(layout: Layout, manifest: Manifest) -> list[_Span]:
+    spans = []
+    for position, summary in enumerate(manifest.partitions or ()):
         try:
             low = layout.partition_bound(manifest.spec_id, position, summary["lower_bound"])
             high = layout.partition_bound(manifest.spec_id, position, summary["upper_bound"])
         except UnreadableBound:
-            continue
-        if low is not None and high is not None and type(low) is type(value) and not low <= value <= high:
-            return False
-    return True
+            low = high = None
+        spans.append(_Span(low, high, summary["contains_null"]))
+    return spans
+
+
+def _may_hold(spans: Sequence[_Span], values: Sequence[Any]) -> bool:
+    """Whether the bounds leave room for a partition."""
+    return all(span.may_hold(value) for span, value in zip(spans, values, strict=False))
+
+
+def _is_at_end(spans: Sequence[_Span], values: Sequence[Any]) -> bool:
+    """Whether only a file of this partition can be why a bound is where it is: then the manifest need not be read.
+
+    A writer may have set its bounds wider than it had to; then a new partition is taken for a re-opened one, which
+    costs a merge and nothing else.
+    """
+    if not spans or len(spans) != len(values):
+        return False
+    varying = [(span, value) for span, value in zip(spans, values, strict=True) if not span.is_all(value)]
+    return not varying or (len(varying) == 1 and varying[0][0].is_end(varying[0][1]))

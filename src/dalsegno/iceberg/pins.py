@@ -111,11 +111,9 @@ def _write(
         if ref is None:
             return table, held
         try:
-            catalog.set_ref(table, ref_name, ref)
+            return catalog.set_ref(table, ref_name, ref), held
         except ConcurrentChange:
             table = catalog.load(table.name)
-            continue
         except (PlatformError, NotImplementedError) as error:
             return table, Pin(False, f"not pinned: {error}")
-        return table, held
     return table, Pin(False, f"not pinned: {table.name} was changed by others {_ATTEMPTS} times in a row")

@@ -86,7 +86,7 @@ def next_increment(
     ``start`` says where a consumer without a checkpoint begins; ``cut_ms`` ends the range at the last snapshot of that
     moment or before, so that several tables are cut alike.
     """
-    upto = _cut(history, cut_ms)
+    upto = _cut(history, cut_ms, checkpoint)
     if isinstance(start, Full):
         after = checkpoint or history.position(None)
         return Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True)
@@ -142,10 +142,12 @@ def starting_position(table: TableName, history: History, start: Start, head: Sn
     assert_never(start)
 
 
-def _cut(history: History, cut_ms: int | None) -> Snapshot | None:
+def _cut(history: History, cut_ms: int | None, checkpoint: Position | None) -> Snapshot | None:
+    """The last snapshot of that moment or before, but never before the checkpoint: a writer's clock may be ahead."""
     if cut_ms is None:
         return history.head
-    return next((s for s in history.ancestors(history.head) if s.timestamp_ms <= cut_ms), None)
+    reached = checkpoint.snapshot_id if checkpoint else None
+    return next((s for s in history.ancestors(history.head) if s.timestamp_ms <= cut_ms or s.id == reached), None)
 
 
 def _is_empty(snapshot: Snapshot) -> bool:

@@ -1,0 +1,173 @@
+"""The reference leaves nothing out, and names nothing that is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import dalsegno
+from dalsegno import Changes, Lake, errors
+from dalsegno.cli.app import app
+from dalsegno.cli.output import EXIT_CODES, plain
+from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, Settings
+from tests.docs.givens import GIVENS
+from tests.docs.markdown import ROOT, section
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def read(name: str) -> str:
+    return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def rows(text: str) -> dict[str, str]:
+    """The lines of tables, by each name in backticks in their first cell."""
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return {name: line for line in lines for name in re.findall(r"`([^`]+)`", line.split(" | ")[0])}
+
+
+# Settings.
+
+
+def test_general_settings() -> None:
+    general = rows(section(read("settings.md"), "## General"))
+    expected = [item for item in fields(Settings) if item.name not in {"root", "catalogs"}]
+    assert set(general) == {item.name for item in expected}
+    for item in expected:
+        assert f"`{item.default}`" in general[item.name]
+        assert f"`{ENVIRONMENT_PREFIX}{item.name.upper()}`" in general[item.name]
+
+
+def test_catalog_settings() -> None:
+    listed = rows(section(read("settings.md"), "## Catalogs"))
+    expected = [item for item in fields(CatalogSettings) if item.name != "name"]
+    assert set(listed) == {item.name for item in expected}
+    for item in expected:
+        if item.default not in (None, MISSING):
+            assert f"`{str(item.default).lower()}`" in listed[item.name]
+    for kind in CatalogType:
+        assert f"`{kind}`" in listed["type"]
+
+
+# Commands.
+
+
+def all_commands() -> Iterator[tuple[str, Any]]:
+    def below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+        if hasattr(command, "commands"):
+            for word, inner in command.commands.items():
+                yield from below(f"{name} {word}", inner)
+        else:
+            yield name, command
+
+    return below("dalsegno", typer.main.get_command(app))
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*each, id=each[0]) for each in all_commands()])
+def test_command(name: str, command: Any) -> None:
+    described = section(read("commands.md"), f"## {name}")
+    assert f"`{name}" in described, f"commands.md has no section '## {name}'"
+    for parameter in command.params:
+        words = [*parameter.opts, *parameter.secondary_opts]
+        for word in words if parameter.param_type_name == "option" else ():
+            assert re.search(rf"`{word}[` ]", described), f"{name} {word}"
+    options = {word for parameter in command.params for word in (*parameter.opts, *parameter.secondary_opts)}
+    named = set(re.findall(r"`(--[a-z-]+)", described))
+    assert named <= options, f"commands.md describes {named - options}, which {name} does not have"
+
+
+def test_no_command_is_made_up() -> None:
+    described = set(re.findall(r"^## (dalsegno .+)$", read("commands.md"), re.MULTILINE))
+    assert described == {name for name, _ in all_commands()}
+
+
+# Errors.
+
+
+def test_errors() -> None:
+    listed = rows(read("errors.md"))
+    expected = {
+        name: kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.DalsegnoError)
+    }
+    assert set(listed) == set(expected)
+    for name, kind in expected.items():
+        code = next((code for branch, code in EXIT_CODES if issubclass(kind, branch)), 1)
+        assert f"| `{name}` | {code} |" in listed[name]
+
+
+# Python.
+
+
+def public(kind: type) -> set[str]:
+    own = {name for name in (*vars(kind), *getattr(kind, "__annotations__", {})) if not name.startswith("_")}
+    return own
+
+
+def test_exports() -> None:
+    text = read("python.md")
+    for name in dalsegno.__all__:
+        assert f"`{name}`" in text
+
+
+@pytest.mark.parametrize("kind", [Lake, Changes])
+def test_public_methods(kind: type) -> None:
+    described = section(read("python.md"), f"## {kind.__name__}")
+    named = {word.partition(".")[2] or word for word in re.findall(r"`([\w.]+)[`(]", described)}
+    assert not public(kind) - named
+
+
+# JSON.
+
+
+def fields_of(value: Any) -> set[str]:
+    """Every field of a JSON value; what stands under names that users choose is left out."""
+    if isinstance(value, list):
+        return set().union(*map(fields_of, value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    inner = (item for name, item in value.items() if name not in {"values", "snapshots"} or isinstance(item, list))
+    return set(value) | set().union(*map(fields_of, inner))
+
+
+def test_json_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    GIVENS["a playback table"]()
+    GIVENS["a consumer that has processed it"]()
+    GIVENS["a new day and late rows"]()
+    text = read("json.md")
+    position = set(rows(section(text, "## A position")))
+    with Lake.open() as lake:
+        planned = fields_of(plain(lake.plan("media.playback", consumer="daily")))
+        captured = fields_of(lake.capture("media.playback", consumer="daily", ranges=["seconds"]).as_json())
+        with lake.capture("media.playback", consumer="daily"):
+            pass
+        nothing = fields_of(lake.capture("media.playback", consumer="daily").as_json())
+    for heading, found in (("## capture", captured | nothing), ("## plan", planned)):
+        described = position | set(re.findall(r"`([a-z_]+)`", section(text, heading)))
+        # What is told once under one command holds for the other.
+        described |= {"spec_id", "values", "novelty", "files", "rows", "bytes", "seconds"}
+        assert not found - described, heading
+
+
+# The change table.
+
+
+def test_change_table_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    GIVENS["a playback table"]()
+    GIVENS["a consumer that has processed it"]()
+    GIVENS["a new day and late rows"]()
+    with Lake.open() as lake:
+        changes = lake.capture("media.playback", consumer="daily")
+        properties = lake.catalog("lake").pyiceberg.load_table(changes.identifier).properties
+    listed = set(rows(section(read("change-table.md"), "## Properties")))
+    assert set(properties) <= listed
+    assert listed - set(properties) <= {"schema.name-mapping.default"}

@@ -1,0 +1,131 @@
+"""The whole flow on each kind of catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dalsegno.errors import UnsupportedChange
+from dalsegno.settings import CatalogSettings, CatalogType
+from tests.iceberg.support import (
+    MERGE_MANIFESTS,
+    Place,
+    files_below,
+    fresh_name,
+    numbered,
+    settings_with,
+    sqlite_settings,
+)
+from tests.services.postgres import Postgres
+from tests.services.rest_catalog import RestCatalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNCACHED = {"cache-enabled": "false"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("sqlite", marks=pytest.mark.spark),
+        pytest.param("postgres", marks=[pytest.mark.spark, pytest.mark.postgres]),
+        pytest.param("rest", marks=[pytest.mark.spark, pytest.mark.rest]),
+    ],
+)
+def place(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp(request.param)
+    name = fresh_name()
+    match request.param:
+        case "sqlite":
+            settings = sqlite_settings(folder, name)
+        case "postgres":
+            server: Postgres = request.getfixturevalue("postgres")
+            url = server.url(server.create_database()).replace("+psycopg", "")
+            warehouse = str(folder / "warehouse")
+            settings = settings_with(folder, CatalogSettings(name, uri=url, warehouse=warehouse, spark=UNCACHED))
+        case _:
+            rest: RestCatalog = request.getfixturevalue("rest_catalog")
+            catalog = CatalogSettings(name, type=CatalogType.REST, uri=rest.uri, spark=UNCACHED)
+            settings = settings_with(folder, catalog)
+    made = Place.make(spark, folder, settings)
+    yield made
+    made.lake.close()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_the_whole_flow(place: Place, version: int) -> None:
+    source = place.table("id int", version=version, properties=MERGE_MANIFESTS)
+    source.insert("1", "2")
+    changes = source.capture(ranges=["id"], partitions=True)
+    assert place.rows_of(changes) == numbered(1, 2)
+    assert (changes.rows, changes.ranges["id"]["min"], changes.ranges["id"]["max"]) == (2, 1, 2)
+    assert changes.details["pinned"], changes.details["pin"]
+    pin = source.metadata["refs"]["dalsegno_c"]
+    assert (pin["type"], pin["snapshot-id"]) == ("branch", source.head)
+    assert source.capture().id == changes.id
+    location = Path(changes.tables[place.lake.name(source.name)].location.removeprefix("file:"))
+    assert files_below(location)
+    assert changes.commit().left_over == ()
+    assert not files_below(location)
+    assert changes.identifier not in [name.identifier for name in place.change_tables()]
+    assert not source.capture()
+    source.insert("3")
+    source.insert("4")
+    changes = source.capture()
+    assert place.rows_of(changes) == numbered(3, 4)
+    assert source.metadata["refs"]["dalsegno_c"]["min-snapshots-to-keep"] == 3
+    place.call(f"rewrite_data_files(table => '{source.name}', options => map('rewrite-all', 'true'))")
+    place.call(f"expire_snapshots(table => '{source.name}', older_than => now(), retain_last => 1)")
+    assert place.rows_of(changes) == numbered(3, 4)
+    changes.abandon()
+    assert source.taken() == numbered(3, 4)
+    source.sql("delete from {t}")
+    with pytest.raises(UnsupportedChange):
+        source.capture()
+    assert not source.taken(start="full")
+
+
+def test_a_dropped_change_table_is_made_anew(place: Place) -> None:
+    source = place.table()
+    source.insert("1")
+    changes = source.capture()
+    place.sql(f"drop table {changes.table}")
+    again = source.capture()
+    assert (again.id, again.table) == (changes.id, changes.table)
+    assert place.rows_of(again) == numbered(1)
+
+
+def test_appends_go_on_while_it_is_captured(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit of a writer between our look at the table and our pin."""
+    source = place.table()
+    source.insert("1")
+    catalog = place.lake.catalog(place.catalog)
+    set_ref = catalog.set_ref
+    late = iter(["2", "3"])
+
+    def after_a_writer(*args: object) -> object:
+        for number in late:
+            source.insert(number)
+            break
+        return set_ref(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(catalog, "set_ref", after_a_writer)
+    changes = source.capture()
+    assert place.rows_of(changes) == numbered(1)
+    assert changes.details["pinned"], changes.details["pin"]
+    changes.commit()
+    monkeypatch.undo()
+    found = source.taken()
+    assert found == numbered(2) or found == numbered(2, 3)
+    assert source.rows() == numbered(1) + found
+
+
+def test_the_check_of_a_catalog(place: Place) -> None:
+    (report,) = place.lake.check_catalogs()
+    assert report.works, report
