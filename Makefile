@@ -16,7 +16,7 @@ BIN := .venv/bin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup-demo ## run the demonstration: a local Spark, real tables, two incremental runs
+demo: setup-demo ## run the demonstration: a small lake, a late row, a capture; on real Spark
 	$(BIN)/python -m dalsegno.demo
 
 test: setup ## run all tests (ARGS=... goes to pytest)

@@ -82,7 +82,7 @@ class Settings:
             return self.catalogs[name]
         raise UnknownName(
             f"There is no catalog {name!r}; the settings name {', '.join(sorted(self.catalogs))}.",
-            hint=f"Add [catalogs.{name}] to {self.root / FILE_NAME}, or correct the name.",
+            hint=f"Correct the name, set default_catalog, or add [catalogs.{name}] to {self.root / FILE_NAME}.",
         )
 
 

@@ -18,7 +18,7 @@ def test_a_whole_round(run: Commands, table: Table, catalog: SqlCatalog) -> None
     first = run("capture", "db.t", "--consumer", "daily", "--range", "day")
     assert first.code == 0
     assert "It is the first capture of this consumer, so it begins at the earliest; choose with --from." in first.out
-    assert "1 files, 10 rows" in first.out
+    assert "1 file, 10 rows" in first.out
     assert "1 new: day=2026-11-01" in first.out
     assert "day            2026-11-01 … 2026-11-01" in first.out
     assert "pinned by branch dalsegno_daily" in first.out

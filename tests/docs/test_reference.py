@@ -146,10 +146,10 @@ def test_json_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     position = set(rows(section(text, "## A position")))
     with Lake.open() as lake:
         planned = fields_of(plain(lake.plan("media.playback", consumer="daily")))
-        captured = fields_of(lake.capture("media.playback", consumer="daily", ranges=["seconds"]).as_json())
+        captured = fields_of(lake.capture("media.playback", consumer="daily", ranges=["seconds"]).report())
         with lake.capture("media.playback", consumer="daily"):
             pass
-        nothing = fields_of(lake.capture("media.playback", consumer="daily").as_json())
+        nothing = fields_of(lake.capture("media.playback", consumer="daily").report())
     for heading, found in (("## capture", captured | nothing), ("## plan", planned)):
         described = position | set(re.findall(r"`([a-z_]+)`", section(text, heading)))
         # What is told once under one command holds for the other.

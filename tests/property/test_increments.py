@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
+from dalsegno.model.starts import Since
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Treatment, next_increment
 
@@ -97,7 +98,7 @@ def test_a_cut_ends_at_the_last_snapshot_before_it(past: Past, second: int) -> N
     whole = replace(past, known=past.truth)
     line = [id_ for id_ in whole.line(past.head) if id_ <= second]
     try:
-        increment = next_increment(TABLE, "c", whole.history(), None, cut_ms=1000 * second)
+        increment = next_increment(TABLE, "c", whole.history(), None, end=Since(1000 * second))
     except UnsupportedChange:
         return
     assert increment.upto.snapshot_id == (line[-1] if line else None)

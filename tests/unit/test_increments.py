@@ -67,14 +67,14 @@ def test_full_is_always_possible() -> None:
 
 
 def test_a_start_is_chosen_once() -> None:
-    with pytest.raises(UserError, match="has a checkpoint on lake.db.t already, at snapshot 2") as refused:
+    with pytest.raises(UserError, match=r"has a checkpoint on lake.db.t already, at snapshot 2") as refused:
         next_increment(TABLE, "c", history(*LINE), at(2), start=Latest())
     assert "dalsegno checkpoints set" in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["overwrite", "delete"])
 def test_other_changes_are_refused(kind: str) -> None:
-    with pytest.raises(UnsupportedChange, match=f"snapshot 2 .* is of kind '{kind}'"):
+    with pytest.raises(UnsupportedChange, match=rf"snapshot 2 .* is of kind '{kind}'"):
         next_increment(TABLE, "c", history(snap(1, None), snap(2, 1, kind)), at(1))
 
 
@@ -92,6 +92,23 @@ def test_a_snapshot_without_counts_is_not_taken_for_empty() -> None:
     assert [treatment for _, treatment in found.snapshots] == [Treatment.TAKE]
 
 
+def test_a_range_can_end_earlier() -> None:
+    found = next_increment(TABLE, "c", history(*LINE), at(1), end=AfterSnapshot(2))
+    assert [each.id for each, _ in found.snapshots] == [2]
+    assert next_increment(TABLE, "c", history(*LINE), at(2), end=AfterSnapshot(2)).moved is False
+    with pytest.raises(UserError, match="would end before it begins"):
+        next_increment(TABLE, "c", history(*LINE), at(3), end=AfterSnapshot(2))
+    with pytest.raises(UserError, match=r"Snapshot 9 is not in the history of lake.db.t"):
+        next_increment(TABLE, "c", history(*LINE), at(1), end=AfterSnapshot(9))
+
+
+def test_a_refusal_says_how_to_lose_nothing() -> None:
+    past = history(snap(1, None), snap(2, 1), snap(3, 2, "overwrite"))
+    with pytest.raises(UnsupportedChange) as refused:
+        next_increment(TABLE, "c", past, at(1))
+    assert "--upto 2. Then: dalsegno checkpoints set lake.db.t --consumer c --to 3" in str(refused.value)
+
+
 def test_an_expired_parent_still_proves_the_range() -> None:
     found = next_increment(TABLE, "c", history(snap(2, 1), snap(3, 2)), at(1))
     assert [each.id for each in found.taken] == [2, 3]
@@ -101,8 +118,9 @@ def test_an_expired_parent_still_proves_the_range() -> None:
     ("past", "checkpoint", "words"),
     [
         (history(snap(1, None), snap(2, 1), head=1), at(2), "was rolled back since"),
-        (history(snap(1, None), snap(2, 1), snap(3, 1)), at(2), "was rolled back or replaced"),
-        (history(snap(1, None), snap(2, 1), snap(3, None)), at(2), "was rolled back or replaced"),
+        (history(snap(1, None), snap(2, 1), snap(3, 1)), at(2), "rolled back .* goes on from snapshot 1"),
+        (history(snap(1, None), snap(2, 1), snap(3, None)), at(2), "was replaced, or its history expired"),
+        (history(snap(1, None), snap(4, 3)), at(1), "has expired history"),
         (history(snap(3, None), snap(4, 3)), at(1), "was replaced, or its history expired"),
         (history(snap(3, 2), snap(4, 3)), at(1), "has expired history"),
         (history(), at(1), "has lost its history"),
@@ -124,7 +142,7 @@ def test_another_branch_needs_another_consumer() -> None:
 def test_the_schema_of_the_head_is_the_current_one() -> None:
     newer = history(*LINE, schema=3)
     assert next_increment(TABLE, "c", newer, at(1)).upto.schema_id == 3
-    assert next_increment(TABLE, "c", newer, at(1), cut_ms=2000).upto.schema_id == 0
+    assert next_increment(TABLE, "c", newer, at(1), end=Since(2000)).upto.schema_id == 0
     assert next_increment(TABLE, "c", newer, at(1)).schema_changed
 
 

@@ -24,7 +24,7 @@ catalogs = typer.Typer(help="See what the catalogs hold and allow.", rich_markup
 app.add_typer(checkpoints, name="checkpoints", no_args_is_help=True)
 app.add_typer(catalogs, name="catalogs", no_args_is_help=True)
 
-Tables = Annotated[list[str], typer.Argument(metavar="TABLE...", help="namespace.table or catalog.namespace.table")]
+Tables = Annotated[list[str], typer.Argument(metavar="TABLE", help="namespace.table or catalog.namespace.table")]
 Table = Annotated[str, typer.Argument(metavar="TABLE", help="namespace.table or catalog.namespace.table")]
 CaptureId = Annotated[str, typer.Argument(metavar="CAPTURE", help="its id, or the beginning of it")]
 Consumer = Annotated[str, typer.Option(help="who processes the changes: a name of your choice")]
@@ -73,7 +73,11 @@ def plan(
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Show what a capture would hand over, and what it costs, without creating anything."""
+    """Show what a capture would do, and its cost.
+
+    Nothing is created: snapshots by operation, what would be read against a lookback and a full scan, the partitions
+    touched, how late the rows are, how far behind the consumer is, and what will expire when.
+    """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -93,6 +97,10 @@ def capture(
     tables: Tables,
     consumer: Consumer,
     start: From = None,
+    upto: Annotated[
+        str | None,
+        typer.Option(metavar="END", help="leave what came after this snapshot or moment for the next capture"),
+    ] = None,
     branch: Branch = "main",
     ranges: Annotated[
         list[str] | None,
@@ -108,19 +116,32 @@ def capture(
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Make the change table of all that was added since the consumer's checkpoint."""
+    """Make the change table of what is new.
+
+    It holds all that was added since the consumer's checkpoint, by reference. A capture that was neither committed nor
+    abandoned is handed out again.
+    """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
         changes = lake.capture(
-            *tables, consumer=consumer, start=start, branch=branch, ranges=ranges or (), partitions=partitions
+            *tables,
+            consumer=consumer,
+            start=start,
+            upto=upto,
+            branch=branch,
+            ranges=ranges or (),
+            partitions=partitions,
         )
-        show(changes.as_json() if json else changes, lambda made: text.changes(made, start), as_json=json)
+        show(changes.report() if json else changes, lambda made: text.changes(made, start), as_json=json)
 
 
 @app.command()
 def commit(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
-    """Say that a capture is processed: move the checkpoint to its end, and drop its change table."""
+    """Say that a capture is processed.
+
+    The checkpoint moves to the end of its range, and its change table is dropped.
+    """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -134,7 +155,10 @@ def abandon(
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Give a capture up: the checkpoint stays, and the next capture takes the range again."""
+    """Give a capture up; the next takes it again.
+
+    The checkpoint stays, and the change table is dropped.
+    """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -143,7 +167,10 @@ def abandon(
 
 @app.command()
 def drop(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
-    """Remove the change table of a settled capture; the source and its files are never touched."""
+    """Remove a settled capture's change table.
+
+    Committing and abandoning do that, too. The source and its files are never touched.
+    """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -152,7 +179,10 @@ def drop(capture_id: CaptureId, json: Json = False, settings: SettingsFile = Non
 
 @app.command()
 def clean(json: Json = False, settings: SettingsFile = None) -> None:
-    """Give up captures whose time is over, and remove what settled ones left behind."""
+    """Give up expired captures, remove leftovers.
+
+    Captures whose time is over are abandoned; what commits and abandons could not remove is removed.
+    """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -212,7 +242,7 @@ def set_checkpoint(
 @checkpoints.command("history")
 def checkpoint_history(
     consumer: Consumer,
-    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="only this table")] = None,
+    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="only this table")] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -225,7 +255,7 @@ def checkpoint_history(
 
 @catalogs.command("check")
 def check_catalogs(
-    name: Annotated[str | None, typer.Argument(metavar="[CATALOG]", help="only this one")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="only this one")] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -241,7 +271,7 @@ def check_catalogs(
 
 @catalogs.command("tables")
 def list_tables(
-    name: Annotated[str | None, typer.Argument(metavar="[CATALOG]", help="by default the default one")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="by default the default one")] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -252,7 +282,7 @@ def list_tables(
 
 @catalogs.command("spark")
 def spark_settings(
-    name: Annotated[str | None, typer.Argument(metavar="[CATALOG]", help="by default all")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="by default all")] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.errors import DalsegnoError, DataError, PlatformError, UserError
+from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 
 if TYPE_CHECKING:
@@ -55,11 +56,15 @@ def to_json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of value
     """What JSON can hold: tables by name, moments in ISO 8601, the rest by their fields."""
     match value:
         case TableName():
             return str(value)
+        case Position():
+            # Snapshot ids need 64 bits; many JSON readers keep 53 of a number, and would name another snapshot.
+            named = {item.name: getattr(value, item.name) for item in fields(value)}
+            return named | {"snapshot_id": None if value.snapshot_id is None else str(value.snapshot_id)}
         case datetime():
             return value.isoformat()
         case Mapping():

@@ -98,7 +98,11 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
 
 
 def _amounts(details: Mapping[str, Any]) -> str:
-    return f"{details['files']:,} files, {details['rows']:,} rows, {size(details['bytes'])}"
+    return f"{_counted(details['files'], 'file')}, {_counted(details['rows'], 'row')}, {size(details['bytes'])}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'s' * (count != 1)}"
 
 
 def _skipped(details: Mapping[str, Any]) -> str:
@@ -113,7 +117,7 @@ def _partition_lines(partitions: Sequence[Mapping[str, Any]] | None) -> Iterable
     if partitions is None:
         yield "  partitions     not listed, there are many files; ask with --partitions"
         return
-    for novelty, title in (("new", "new"), ("reopened", "re-opened"), ("unknown", "new or not: unknown")):
+    for novelty, title in (("new", "new"), ("reopened", "re-opened"), ("unknown", "perhaps new")):
         found = [_partition(each["values"]) for each in partitions if each["novelty"] == novelty]
         if found:
             more = f" and {len(found) - _MANY:,} more" if len(found) > _MANY else ""
@@ -189,8 +193,9 @@ def mark(found: Mark) -> str:
         "branch": position.branch,
         "snapshot": position.snapshot_id or "before the first",
         "sequence": position.sequence_number,
-        "committed": moment(from_millis(position.timestamp_ms) if position.timestamp_ms else None),
+        "of": moment(from_millis(position.timestamp_ms) if position.timestamp_ms else None),
         "schema": position.schema_id,
+        "moved": f"{moment(found.moved_at)} by {found.moved_by}: {found.reason}",
     }
     return "\n".join(f"{name:<11} {value}" for name, value in lines.items())
 
@@ -249,10 +254,13 @@ def _plan(plan: TablePlan) -> Iterable[str]:
     yield from _costs(plan)
     yield from _plan_partitions(plan)
     yield from _lateness(plan)
-    yield from _expiry(plan.expiry)
+    if plan.expiry is not None:
+        yield from _expiry(plan.expiry)
 
 
 def _behind(plan: TablePlan) -> str:
+    if plan.expiry is None:
+        return "unknown: the capture is refused"
     if plan.behind_seconds is None:
         return "not at all: everything is processed"
     amount = f", {number(plan.to_read.rows)} rows, {size(plan.to_read.bytes)}" if plan.to_read else ""

@@ -18,7 +18,6 @@ from dalsegno.errors import PlatformError
 from dalsegno.iceberg.catalogs import Catalog, ConcurrentChange, LoadedTable, Ref
 from dalsegno.iceberg.history import history_of
 from dalsegno.model.snapshots import History, Position
-from dalsegno.model.tables import TableName
 
 _ATTEMPTS = 8
 
@@ -39,7 +38,10 @@ def branch_name(consumer: str) -> str:
 def pin(
     catalog: Catalog, table: LoadedTable, consumer: str, after: Position, *, now_ms: int, lifetime: timedelta
 ) -> tuple[LoadedTable, Pin]:
-    """Hold everything from ``after`` (itself included) to the source branch's head; the table as it is then."""
+    """Hold everything from ``after`` (itself included) to the source branch's head; the table as it is then.
+
+    What lies before ``after`` is let go of: the pin moves along with the checkpoint.
+    """
     if not catalog.settings.pin:
         return table, Pin(False, f"not pinned: catalog {catalog.settings.name!r} is set to pin = false")
     lifetime_ms = round(lifetime.total_seconds() * 1000)
@@ -56,25 +58,6 @@ def pin(
         return _branch(history.head.id, kept, age + lifetime_ms)
 
     return _write(catalog, table, branch_name(consumer), wanted)
-
-
-def release(catalog: Catalog, name: TableName, consumer: str, upto: Position) -> None:
-    """Let go of what was processed; the new checkpoint and what came after it stay held."""
-    if not catalog.settings.pin:
-        return
-
-    def wanted(loaded: LoadedTable) -> Ref | None:
-        existing = loaded.metadata.get("refs", {}).get(branch_name(consumer))
-        if existing is None or existing.get("min-snapshots-to-keep", 1) == 1:
-            return None
-        history = history_of(loaded.metadata, upto.branch, table=name)
-        pinned = history.snapshots.get(existing["snapshot-id"])
-        line = [snapshot.id for snapshot in history.ancestors(pinned)]
-        if upto.snapshot_id not in line:
-            return None
-        return {**existing, "min-snapshots-to-keep": line.index(upto.snapshot_id) + 1}
-
-    _write(catalog, catalog.load(name), branch_name(consumer), wanted)
 
 
 def held(table: LoadedTable, history: History, consumer: str) -> tuple[frozenset[int], int | None]:

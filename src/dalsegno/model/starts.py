@@ -43,6 +43,14 @@ Start = Earliest | Latest | Full | AfterSnapshot | Since
 _WORDS: dict[str, Start] = {"earliest": Earliest(), "latest": Latest(), "full": Full()}
 
 
+def parse_end(text: str) -> AfterSnapshot | Since:
+    """Read where a range ends: a snapshot's id or a moment."""
+    end = parse_start(text)
+    if isinstance(end, AfterSnapshot | Since):
+        return end
+    raise UserError(f"{text!r} is no place to end at: expected a snapshot's id, or a moment such as 2026-11-15T08:00Z.")
+
+
 def parse_start(text: str) -> Start:
     """Read ``earliest``, ``latest``, ``full``, a snapshot's id or a moment such as 2026-11-15T08:00Z."""
     word = text.strip().lower()

@@ -20,7 +20,7 @@ from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.manifests import adds_everything
 from dalsegno.model.captures import Capture, CapturedTable, CaptureState
 from dalsegno.model.snapshots import History
-from dalsegno.model.starts import Full, Start
+from dalsegno.model.starts import AfterSnapshot, Full, Since, Start
 from dalsegno.model.tables import TableName
 from dalsegno.operations.details import Wish, check_columns, contents_of, describe, look_into
 from dalsegno.plan.increments import Increment, increment_between, next_increment, unproven_beginning
@@ -43,6 +43,7 @@ class Request:
     consumer: str
     branch: str
     start: Start | None
+    end: AfterSnapshot | Since | None
     wish: Wish
 
 
@@ -73,7 +74,7 @@ def capture(lake: Lake, request: Request) -> Captured | NothingNew:
         loaded, increments = _increments(lake, request)
         try:
             if not any(increment.has_news for increment in increments):
-                return _step_over(lake, request, increments)
+                return _step_over(lake, request, loaded, increments)
             recorded = _record(lake, request, loaded, increments)
             return Captured(_finish(lake, recorded, request.wish, loaded), is_resumed=False)
         except (CheckpointMoved, CapturePending):
@@ -104,6 +105,7 @@ def _answers(pending: Capture, request: Request) -> bool:
     """Whether a pending capture is what was asked for: the same tables, branch and kind of start."""
     return {captured.table for captured in pending.tables} == set(request.tables) and all(
         captured.upto.branch == request.branch
+        and (not isinstance(request.end, AfterSnapshot) or captured.upto.snapshot_id == request.end.snapshot_id)
         and (request.start is None or captured.is_full == isinstance(request.start, Full))
         and (request.start is None or captured.is_full or captured.is_first)
         for captured in pending.tables
@@ -112,23 +114,23 @@ def _answers(pending: Capture, request: Request) -> bool:
 
 def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[Increment, ...]]:
     # One moment for all tables, taken before the first is loaded: each then has all it held at that moment.
-    cut_ms = to_millis(lake.clock()) if len(request.tables) > 1 else None
+    end = request.end or (Since(to_millis(lake.clock())) if len(request.tables) > 1 else None)
     loaded = [lake.load(table) for table in request.tables]
     check_columns(loaded, request.wish)
     increments = []
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)
         checkpoint = lake.store.position(request.consumer, table.name)
-        increment = next_increment(
-            table.name, request.consumer, history, checkpoint, start=request.start, cut_ms=cut_ms
-        )
+        increment = next_increment(table.name, request.consumer, history, checkpoint, start=request.start, end=end)
         if increment.root is not None and not adds_everything(table.files, increment.root):
             raise unproven_beginning(table.name, request.consumer, increment.root)
         increments.append(increment)
     return loaded, tuple(increments)
 
 
-def _step_over(lake: Lake, request: Request, increments: Sequence[Increment]) -> NothingNew:
+def _step_over(
+    lake: Lake, request: Request, loaded: Sequence[LoadedTable], increments: Sequence[Increment]
+) -> NothingNew:
     """Remember a chosen start, and move past snapshots that changed no row, so that they need not be kept."""
     moves = {
         increment.table: (None if increment.is_first else increment.after, increment.upto)
@@ -139,6 +141,8 @@ def _step_over(lake: Lake, request: Request, increments: Sequence[Increment]) ->
         lake.store.move_checkpoint(
             request.consumer, moves, by=lake.actor, now=lake.clock(), reason="nothing to process up to here"
         )
+    for table, increment in zip(loaded, increments, strict=True):
+        lake.pin(table, request.consumer, increment.upto)
     return NothingNew(request.consumer, tuple(increments))
 
 
@@ -225,14 +229,7 @@ def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) 
 
 
 def _pin(lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable) -> tuple[LoadedTable, pins.Pin]:
-    return pins.pin(
-        lake.catalog(captured.table.catalog),
-        table,
-        capture.consumer,
-        captured.after if not captured.is_full else captured.upto,
-        now_ms=to_millis(lake.clock()),
-        lifetime=lake.settings.capture_lifetime,
-    )
+    return lake.pin(table, capture.consumer, captured.upto if captured.is_full else captured.after)
 
 
 def _publish(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -100,14 +100,14 @@ class Changes:
         """All that is known of the capture's single source."""
         return self._only().details
 
-    def as_json(self) -> dict[str, Any]:
-        """For machines: the capture, or null, and each table with its range and details."""
+    def report(self) -> dict[str, Any]:
+        """The capture, or None, and each table with its range and details: what ``--json`` shows."""
         if self.capture is None:
             looked_at = [
                 {
                     "table": str(increment.table),
-                    "after": asdict(increment.after),
-                    "upto": asdict(increment.upto),
+                    "after": increment.after,
+                    "upto": increment.upto,
                     "skipped_snapshots": len(increment.snapshots),
                 }
                 for increment in self.increments
@@ -124,8 +124,8 @@ class Changes:
                     "table": str(captured.table),
                     "change_table": str(captured.change_table),
                     "location": captured.location,
-                    "after": asdict(captured.after),
-                    "upto": asdict(captured.upto),
+                    "after": captured.after,
+                    "upto": captured.upto,
                     "first": captured.is_first,
                     "full": captured.is_full,
                     **captured.details,

@@ -50,7 +50,9 @@ def check(catalog: Catalog, namespace: str, now: datetime) -> CatalogReport:
             try:
                 abilities.append(Ability(name, True, step()))
             except (DalsegnoError, ConcurrentChange, OSError) as error:
-                abilities.append(Ability(name, False, str(error)))
+                # The hint of a catalog's error is to run this very check.
+                said = error.message if isinstance(error, DalsegnoError) else str(error)
+                abilities.append(Ability(name, False, said))
                 break
     finally:
         check_.clean_up()
@@ -68,12 +70,12 @@ class _Check:
         self.location: str | None = None
 
     def reach(self) -> str:
-        return f"it answers, and has {len(self.catalog.namespaces())} namespaces"
+        return f"it answers; namespaces: {len(self.catalog.namespaces())}"
 
     def list(self) -> str:
         for namespace in self.catalog.namespaces():
             self.found += self.catalog.tables(namespace)
-        return f"{len(self.found)} tables can be listed"
+        return f"tables: {len(self.found)}"
 
     def read(self) -> str:
         if not self.found:

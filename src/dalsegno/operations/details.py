@@ -80,7 +80,7 @@ def describe(
     return {
         "snapshots": [
             {
-                "id": snapshot.id,
+                "id": str(snapshot.id),
                 "operation": snapshot.operation.value if snapshot.operation else None,
                 "committed_at": from_millis(snapshot.timestamp_ms).isoformat(),
                 "treatment": treatment.value,

@@ -13,13 +13,14 @@ from types import TracebackType
 from typing import Self
 
 from dalsegno import settings as settings_module
-from dalsegno.clock import Clock, utc_now
+from dalsegno.clock import Clock, to_millis, utc_now
 from dalsegno.errors import CaptureSettled, DalsegnoError, UnknownName, UserError
 from dalsegno.iceberg import change_table, pins
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
 from dalsegno.iceberg.history import MAIN, history_of
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint
-from dalsegno.model.starts import Start, parse_start
+from dalsegno.model.snapshots import Position
+from dalsegno.model.starts import Start, parse_end, parse_start
 from dalsegno.model.tables import TableName
 from dalsegno.operations import capturing, checking, planning
 from dalsegno.operations.changes import Changes
@@ -90,6 +91,7 @@ class Lake:
         *tables: str,
         consumer: str,
         start: str | None = None,
+        upto: str | None = None,
         branch: str = MAIN,
         ranges: Sequence[str] = (),
         partitions: bool | None = None,
@@ -97,15 +99,16 @@ class Lake:
         """Everything that was added to the tables since the consumer's checkpoint, as change tables.
 
         A capture that was neither committed nor abandoned is handed out again. ``start`` (earliest, latest, full, a
-        snapshot's id or a moment) says where a consumer without a checkpoint begins; ``ranges`` names columns whose
-        smallest and largest value are wanted; ``partitions`` lists the touched partitions, by default if there are
-        few files.
+        snapshot's id or a moment) says where a consumer without a checkpoint begins; ``upto`` (a snapshot's id or a
+        moment) leaves what came later for the next capture; ``ranges`` names columns whose smallest and largest value
+        are wanted; ``partitions`` lists the touched partitions, by default if there are few files.
         """
         request = capturing.Request(
             tables=self._names(tables),
             consumer=_checked_consumer(consumer),
             branch=branch,
             start=_start(start),
+            end=None if upto is None else parse_end(upto),
             wish=Wish(tuple(ranges), partitions),
         )
         return Changes.of(self, request, capturing.capture(self, request))
@@ -241,6 +244,22 @@ class Lake:
         for captured in capture.tables:
             change_table.remove(self.catalog(captured.change_table.catalog), capture.id, captured)
 
+    def hold(self, name: TableName, consumer: str) -> None:
+        """Move the consumer's pin to its checkpoint: what is processed may expire, what came since may not."""
+        position = self.store.position(consumer, name)
+        if position is not None:
+            self.pin(self.load(name), consumer, position)
+
+    def pin(self, table: LoadedTable, consumer: str, after: Position) -> tuple[LoadedTable, pins.Pin]:
+        return pins.pin(
+            self.catalog(table.name.catalog),
+            table,
+            consumer,
+            after,
+            now_ms=to_millis(self.clock()),
+            lifetime=self.settings.capture_lifetime,
+        )
+
     def _names(self, tables: Sequence[str]) -> tuple[TableName, ...]:
         names = tuple(self.name(table) for table in tables)
         if not names or len(set(names)) != len(names):
@@ -255,7 +274,7 @@ class Lake:
                 catalog = self.catalog(captured.change_table.catalog)
                 change_table.remove(catalog, capture.id, captured)
                 if release:
-                    pins.release(catalog, captured.table, capture.consumer, captured.upto)
+                    self.hold(captured.table, capture.consumer)
             except UnknownName as error:
                 # The source itself is gone, and its pin with it.
                 if self.catalog(captured.change_table.catalog).has(captured.change_table):

@@ -21,7 +21,7 @@ from dalsegno.iceberg.layout import Layout, UnreadableBound, is_time, read_bound
 from dalsegno.iceberg.manifests import Manifest, adds_everything, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.model.snapshots import History, Position, Snapshot
-from dalsegno.model.starts import Full, Start
+from dalsegno.model.starts import Full, Since, Start
 from dalsegno.model.tables import TableName
 from dalsegno.operations.details import contents_of, manifests_before
 from dalsegno.plan.forecast import Cost, Expiry, LatenessBar, expiry, lateness, lookback_start_ms
@@ -85,26 +85,28 @@ class TablePlan:
     missed_by_lookback: int | None
     behind_since: datetime | None
     behind_seconds: float | None
-    expiry: Expiry
+    #: None where the unprocessed history cannot be told.
+    expiry: Expiry | None
 
 
 def plan(lake: Lake, question: Question) -> list[TablePlan]:
-    cut_ms = to_millis(lake.clock()) if len(question.tables) > 1 else None
-    return [_TablePlanner(lake, question, lake.load(name), cut_ms).plan() for name in question.tables]
+    end = Since(to_millis(lake.clock())) if len(question.tables) > 1 else None
+    return [_TablePlanner(lake, question, lake.load(name), end).plan() for name in question.tables]
 
 
 class _TablePlanner:
     """Works out the plan of one table, each part from what is known so far."""
 
-    def __init__(self, lake: Lake, question: Question, table: LoadedTable, cut_ms: int | None) -> None:
-        self.lake, self.question, self.table, self.cut_ms = lake, question, table, cut_ms
+    def __init__(self, lake: Lake, question: Question, table: LoadedTable, end: Since | None) -> None:
+        self.lake, self.question, self.table, self.end = lake, question, table, end
         self.history: History = history_of(table.metadata, question.branch, table=table.name)
         self.checkpoint = lake.store.position(question.consumer, table.name)
         self.now = lake.clock()
 
     def plan(self) -> TablePlan:
         increment, refusal = self._increment()
-        unprocessed = self._unprocessed(increment)
+        known = self._unprocessed(increment)
+        unprocessed = known or ()
         treatments = [
             (snapshot.operation.value if snapshot.operation else "unnamed", treatment_of(snapshot))
             for snapshot in unprocessed
@@ -141,18 +143,18 @@ class _TablePlanner:
             missed_by_lookback=missed,
             behind_since=behind,
             behind_seconds=max((self.now - behind).total_seconds(), 0) if behind else None,
-            expiry=expiry(
-                unprocessed,
-                self.table.metadata.get("properties", {}),
-                *pins.held(self.table, self.history, self.question.consumer),
-            ),
+            expiry=None if known is None else self._expiry(known),
         )
+
+    def _expiry(self, unprocessed: Sequence[Snapshot]) -> Expiry:
+        held = pins.held(self.table, self.history, self.question.consumer)
+        return expiry(unprocessed, self.table.metadata.get("properties", {}), *held)
 
     def _increment(self) -> tuple[Increment | None, DataError | UserError | None]:
         name, consumer = self.table.name, self.question.consumer
         try:
             increment = next_increment(
-                name, consumer, self.history, self.checkpoint, start=self.question.start, cut_ms=self.cut_ms
+                name, consumer, self.history, self.checkpoint, start=self.question.start, end=self.end
             )
             if increment.root is not None and not adds_everything(self.table.files, increment.root):
                 return None, unproven_beginning(name, consumer, increment.root)
@@ -160,14 +162,14 @@ class _TablePlanner:
             return None, error
         return increment, None
 
-    def _unprocessed(self, increment: Increment | None) -> Sequence[Snapshot]:
-        """The snapshots of the range, oldest first, as far as they are known even where a capture is refused."""
+    def _unprocessed(self, increment: Increment | None) -> Sequence[Snapshot] | None:
+        """The snapshots of the range, oldest first; None if they cannot be told."""
         if increment is not None:
             return [snapshot for snapshot, _ in increment.snapshots]
         try:
             start = self.question.start or DEFAULT_START
             if isinstance(start, Full):
-                return ()
+                return None
             after = self.checkpoint or starting_position(self.table.name, self.history, start, self.history.head)
             found = increment_between(
                 self.table.name,
@@ -179,7 +181,7 @@ class _TablePlanner:
             )
             return [snapshot for snapshot, _ in found.snapshots]
         except (DataError, UserError):
-            return ()
+            return None
 
     def _manifests(self, increment: Increment) -> Sequence[Manifest]:
         contents = contents_of(self.table, self.history, increment, self.lake.settings.io_threads)

@@ -17,6 +17,8 @@ from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Latest, Since, Start
 from dalsegno.model.tables import TableName
 
+#: How many snapshots a message names.
+_MANY = 5
 #: Where a first capture begins if nobody says otherwise.
 DEFAULT_START = Earliest()
 
@@ -79,14 +81,14 @@ def next_increment(
     checkpoint: Position | None,
     *,
     start: Start | None = None,
-    cut_ms: int | None = None,
+    end: AfterSnapshot | Since | None = None,
 ) -> Increment:
     """The range that a consumer captures next.
 
-    ``start`` says where a consumer without a checkpoint begins; ``cut_ms`` ends the range at the last snapshot of that
-    moment or before, so that several tables are cut alike.
+    ``start`` says where a consumer without a checkpoint begins; ``end``, where the range ends if not at the head: with
+    a snapshot, or with the last one of a moment, so that several tables are cut alike.
     """
-    upto = _cut(history, cut_ms, checkpoint)
+    upto = _end(table, history, end, checkpoint)
     if isinstance(start, Full):
         after = checkpoint or history.position(None)
         return Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True)
@@ -97,9 +99,21 @@ def next_increment(
             "to take the whole table again: --from full.",
         )
     after = checkpoint or starting_position(table, history, start or DEFAULT_START, upto)
+    _refuse_end_before(table, history, after, upto)
     increment = increment_between(table, consumer, history, after, upto, is_first=checkpoint is None)
     refuse_changes(increment, consumer)
     return increment
+
+
+def _refuse_end_before(table: TableName, history: History, after: Position, upto: Snapshot | None) -> None:
+    known = history.snapshots.get(after.snapshot_id) if after.snapshot_id is not None else None
+    if known is None or upto == history.head or (upto is not None and upto.id == known.id):
+        return
+    if upto is None or any(snapshot.id == upto.id for snapshot in history.ancestors(known)):
+        raise UserError(
+            f"The range would end before it begins: the checkpoint on {table} is at {after}, which is later.",
+            hint="Leave --upto out, or name a later snapshot.",
+        )
 
 
 def increment_between(
@@ -125,15 +139,7 @@ def starting_position(table: TableName, history: History, start: Start, head: Sn
         case Latest():
             return history.position(head)
         case AfterSnapshot(snapshot_id):
-            line = list(history.ancestors(head))
-            found = next((snapshot for snapshot in line if snapshot.id == snapshot_id), None)
-            if found is None:
-                raise UserError(
-                    f"Snapshot {snapshot_id} is not in the history of {table}, branch {history.branch}, which goes "
-                    f"back to {line[-1].id if line else 'nothing'}.",
-                    hint=f"See them with: dalsegno plan {table} --consumer NAME",
-                )
-            return history.position(found)
+            return history.position(_in_line(table, history, snapshot_id))
         case Since(timestamp_ms):
             line = list(history.ancestors(head))
             return history.position(next((s for s in line if s.timestamp_ms <= timestamp_ms), None))
@@ -142,12 +148,32 @@ def starting_position(table: TableName, history: History, start: Start, head: Sn
     assert_never(start)
 
 
-def _cut(history: History, cut_ms: int | None, checkpoint: Position | None) -> Snapshot | None:
-    """The last snapshot of that moment or before, but never before the checkpoint: a writer's clock may be ahead."""
-    if cut_ms is None:
-        return history.head
+def _end(
+    table: TableName, history: History, end: AfterSnapshot | Since | None, checkpoint: Position | None
+) -> Snapshot | None:
+    line = history.ancestors(history.head)
+    # Clocks of writers differ, so what was captured may seem to be of the future: it stays captured.
     reached = checkpoint.snapshot_id if checkpoint else None
-    return next((s for s in history.ancestors(history.head) if s.timestamp_ms <= cut_ms or s.id == reached), None)
+    match end:
+        case None:
+            return history.head
+        case Since(timestamp_ms):
+            return next((s for s in line if s.timestamp_ms <= timestamp_ms or s.id == reached), None)
+        case AfterSnapshot(snapshot_id):
+            return _in_line(table, history, snapshot_id)
+
+
+def _in_line(table: TableName, history: History, snapshot_id: int) -> Snapshot:
+    """A snapshot that a user named, which must be one of the branch's."""
+    line = list(history.ancestors(history.head))
+    for snapshot in line:
+        if snapshot.id == snapshot_id:
+            return snapshot
+    newest = ", ".join(str(snapshot.id) for snapshot in line[:_MANY]) or "none"
+    raise UserError(
+        f"Snapshot {snapshot_id} is not in the history of {table}, branch {history.branch}.",
+        hint=f"The newest of its {len(line)} snapshots: {newest}.",
+    )
 
 
 def _is_empty(snapshot: Snapshot) -> bool:
@@ -190,29 +216,16 @@ def _proven_range(
 
 
 def _broken_chain(table: TableName, consumer: str, history: History, after: Position, oldest: Snapshot) -> DataError:
-    since = f"snapshot {oldest.id} of {from_millis(oldest.timestamp_ms):%Y-%m-%d %H:%M} UTC"
     if after.snapshot_id is None:
         return unproven_beginning(table, consumer, oldest)
-    if after.snapshot_id in history.snapshots:
-        ancestors = history.ancestors(history.snapshots[after.snapshot_id])
-        if history.head is not None and any(snapshot.id == history.head.id for snapshot in ancestors):
-            return _lost(table, consumer, "was rolled back", after, f"its head at {history.head.id}, before it")
-        return _lost(
-            table,
-            consumer,
-            "was rolled back or replaced",
-            after,
-            f"a line of snapshots without it, back to {since}",
-        )
-    if oldest.parent_id is None:
-        return _lost(
-            table,
-            consumer,
-            "was replaced, or its history expired,",
-            after,
-            f"a history that begins with {since}",
-        )
-    return _lost(table, consumer, "has expired history", after, f"nothing older than {since}")
+    since = f"snapshot {oldest.id} of {from_millis(oldest.timestamp_ms):%Y-%m-%d %H:%M} UTC"
+    line = {snapshot.id for snapshot in history.ancestors(history.head)}
+    common = next((s.id for s in history.ancestors(history.snapshots.get(after.snapshot_id)) if s.id in line), None)
+    if common is not None:
+        return _lost(table, consumer, "was rolled back", after, f"a history that goes on from snapshot {common}")
+    if oldest.parent_id is not None:
+        return _lost(table, consumer, "has expired history", after, f"nothing older than {since}")
+    return _lost(table, consumer, "was replaced, or its history expired,", after, f"a history that begins with {since}")
 
 
 def _lost(table: TableName, consumer: str, what: str, after: Position, found: str) -> HistoryLost:
@@ -246,6 +259,15 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
         f"{table} has a change in the range that is not an append: snapshot {first.id} of "
         f"{from_millis(first.timestamp_ms):%Y-%m-%d %H:%M} UTC is of kind '{kind}'{more}; a capture of appends "
         "would miss what it removed.",
-        hint=f"To take the whole table again: dalsegno capture {table} --consumer {consumer} --from full. "
-        f"To step over it knowingly: dalsegno checkpoints set {table} --consumer {consumer} --to {first.id}.",
+        hint=_ways_on(increment, consumer, first),
+    )
+
+
+def _ways_on(increment: Increment, consumer: str, first: Snapshot) -> str:
+    table, whose = increment.table, f"{increment.table} --consumer {consumer}"
+    before = first.parent_id if any(snapshot.id == first.parent_id for snapshot, _ in increment.snapshots) else None
+    take = f" First take what was added before it: dalsegno capture {whose} --upto {before}." if before else ""
+    return (
+        f"To take the whole table again: dalsegno capture {whose} --from full. To step over it knowingly:{take} "
+        f"{'Then' if take else 'Type'}: dalsegno checkpoints set {table} --consumer {consumer} --to {first.id}."
     )

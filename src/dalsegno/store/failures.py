@@ -57,7 +57,7 @@ class Place:
             hint = next((hint for part, hint in HINTS.items() if part in said.lower()), OTHERWISE)
             for secret in filter(None, self._secrets()):
                 said = said.replace(secret, "***")
-            raise PlatformError(f"The database {self} failed: {said.rstrip('.')}.", hint=hint) from error
+            raise PlatformError(f"The database {self} failed: {said.rstrip('.?')}.", hint=hint) from error
 
     def _secrets(self) -> Iterator[str]:
         yield str(self.url.password or "")

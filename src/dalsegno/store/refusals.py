@@ -59,7 +59,12 @@ def capture_settled(capture: Capture) -> CaptureSettled:
         )
     return CaptureSettled(
         f"{message}: its range counts as processed.",
-        hint="To process it once more, set the checkpoint back: dalsegno checkpoints set",
+        hint="To process it once more, set the checkpoint back: "
+        + "; ".join(
+            f"dalsegno checkpoints set {each.table} --consumer {capture.consumer} "
+            f"--to {each.after.snapshot_id or 'earliest'}"
+            for each in capture.tables
+        ),
     )
 
 
@@ -88,7 +93,7 @@ def unknown_capture(asked: str, known: Sequence[str]) -> UnknownName:
     close = get_close_matches(asked, known, n=3)
     return UnknownName(
         f"There is no capture {asked!r}.",
-        hint=f"Did you mean {' or '.join(close)}?" if close else "See them all: dalsegno captures",
+        hint=f"Did you mean {' or '.join(close)}?" if close else "See them all: dalsegno captures --all",
     )
 
 
