@@ -7,7 +7,7 @@ partitions, reports), never to make a change table.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,8 @@ class FileEntry:
     upper: Mapping[int, bytes]
 
 
-def read_entries(files: Files, manifest: Manifest) -> Iterator[FileEntry]:
-    """The live files of a manifest, decoded one by one."""
+def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()) -> Iterator[FileEntry]:
+    """The live files of a manifest, decoded one by one, with the counts and bounds of some columns, by their ids."""
     with opened(files, manifest.path) as (format_, records):
         names = format_.names()
         inner = _data_file_names(format_)
@@ -53,10 +53,10 @@ def read_entries(files: Files, manifest: Manifest) -> Iterator[FileEntry]:
                 partition=tuple(map(_comparable, file[inner[_PARTITION]].values())),
                 rows=file[rows],
                 size=file[inner[_SIZE]],
-                value_counts=_map(file, inner, _VALUE_COUNTS),
-                null_counts=_map(file, inner, _NULL_COUNTS),
-                lower=_map(file, inner, _LOWER),
-                upper=_map(file, inner, _UPPER),
+                value_counts=_map(file, inner, _VALUE_COUNTS, columns),
+                null_counts=_map(file, inner, _NULL_COUNTS, columns),
+                lower=_map(file, inner, _LOWER, columns),
+                upper=_map(file, inner, _UPPER, columns),
             )
 
 
@@ -70,7 +70,7 @@ def _comparable(value: Any) -> Any:
     return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
-def _map(file: Mapping[str, Any], names: Mapping[int, str], field_id: int) -> dict[int, Any]:
-    """A map by column id; Avro has no maps with number keys, so they are lists of pairs."""
-    pairs = file.get(names[field_id]) if field_id in names else None
-    return {pair["key"]: pair["value"] for pair in pairs or ()}
+def _map(file: Mapping[str, Any], names: Mapping[int, str], field_id: int, keys: Collection[int]) -> dict[int, Any]:
+    """Some of a map by column id; Avro has no maps with number keys, so they are lists of pairs."""
+    pairs = file.get(names[field_id]) if keys and field_id in names else None
+    return {pair["key"]: pair["value"] for pair in pairs or () if pair["key"] in keys}

@@ -112,7 +112,8 @@ def look_into(
     """Ranges and partitions: what can only be told by looking into manifests."""
     layout = Layout(table.metadata, increment.upto.schema_id)
     columns = [name for name in wish.range_columns if layout.has_column(name)]
-    ranges = column_ranges(layout, columns, manifests, partial(read_entries, table.files))
+    ids = {layout.column(name).field_id for name in columns}
+    ranges = column_ranges(layout, columns, manifests, partial(read_entries, table.files, columns=ids))
     if files <= FEW_FILES if wish.partitions is None else wish.partitions:
         most = FEW_FILES if wish.partitions is None else sys.maxsize
         partitions = list_partitions(table.files, layout, history, increment, manifests, most_entries=most)

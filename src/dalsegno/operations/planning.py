@@ -38,8 +38,8 @@ from dalsegno.plan.increments import (
 if TYPE_CHECKING:
     from dalsegno.operations.lake import Lake
 
-#: Up to how many files a plan looks into, some seconds' worth; beyond that it says that it did not.
-MANY_FILES = 100_000
+#: Up to how many files a plan looks into, about two seconds' worth; beyond that it says that it did not.
+MANY_FILES = 20_000
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,9 @@ class _TablePlanner:
         self.history: History = history_of(table.metadata, question.branch, table=table.name)
         self.checkpoint = lake.store.position(question.consumer, table.name)
         self.now = lake.clock()
+        self.layout = Layout(table.metadata, self.history.current_schema_id)
+        self.column = self._event_time()
+        self._entries_by_path: dict[str, list[FileEntry]] = {}
 
     def plan(self) -> TablePlan:
         increment, refusal = self._increment()
@@ -112,12 +115,10 @@ class _TablePlanner:
             for snapshot in unprocessed
         ]
         manifests = self._manifests(increment) if increment and increment.has_news else ()
-        layout = Layout(self.table.metadata, self.history.current_schema_id)
-        column = self._event_time(layout)
         few = sum(manifest.live_files or 0 for manifest in manifests) <= MANY_FILES
-        files = self._events(layout, column, manifests) if column and few and manifests else None
+        files = self._events(manifests) if few and manifests else None
         bars, missed = lateness(files, self.question.lookback_days) if files is not None else (None, None)
-        lookback, unknown = self._lookback(layout, column)
+        lookback, unknown = self._lookback()
         pending = self.lake.store.pending(self.question.consumer, self.table.name)
         first_start = self.question.start or DEFAULT_START
         behind = from_millis(unprocessed[0].timestamp_ms) if unprocessed else None
@@ -137,8 +138,8 @@ class _TablePlanner:
             lookback_days=self.question.lookback_days,
             lookback=lookback,
             lookback_unknown_because=unknown,
-            partitions=self._partitions(layout, increment, manifests) if few else None,
-            event_time=column.name if column else None,
+            partitions=self._partitions(increment, manifests) if few else None,
+            event_time=self.column.name if self.column else None,
             lateness=bars,
             missed_by_lookback=missed,
             behind_since=behind,
@@ -197,30 +198,28 @@ class _TablePlanner:
         rows = [snapshot.count("added-records") for snapshot in increment.taken]
         return Cost(*(None if None in counts else sum(c or 0 for c in counts) for counts in (files, rows, sizes)))
 
-    def _partitions(
-        self, layout: Layout, increment: Increment | None, manifests: Sequence[Manifest]
-    ) -> list[Partition] | None:
+    def _partitions(self, increment: Increment | None, manifests: Sequence[Manifest]) -> list[Partition] | None:
         if increment is None:
             return None
         before = manifests_before(self.table.files, self.history, increment)
         entries_of = partial(read_entries, self.table.files)
-        return touched_partitions(layout, self._entries(manifests, increment.is_full), before, entries_of)
+        return touched_partitions(self.layout, self._entries(manifests, increment.is_full), before, entries_of)
 
-    def _event_time(self, layout: Layout) -> NestedField | None:
+    def _event_time(self) -> NestedField | None:
         if self.question.event_time is None:
-            return layout.event_time_column()
-        column = layout.column(self.question.event_time)
+            return self.layout.event_time_column()
+        column = self.layout.column(self.question.event_time)
         if not is_time(column):
             raise UserError(f"{column.name!r} is a {column.field_type}; an event time must be a date or a timestamp.")
         return column
 
-    def _events(
-        self, layout: Layout, column: NestedField, manifests: Sequence[Manifest]
-    ) -> list[tuple[int, int, int]] | None:
+    def _events(self, manifests: Sequence[Manifest]) -> list[tuple[int, int, int]] | None:
         """Commit, oldest event and rows of each file; None if a file does not tell."""
+        if self.column is None:
+            return None
         found = []
         for entry in self._entries(manifests, is_whole=False):
-            oldest = _bound(layout, entry, column, entry.lower)
+            oldest = _bound(self.layout, entry, self.column, entry.lower)
             snapshot = self.history.snapshots.get(entry.snapshot_id)
             if oldest is None or snapshot is None:
                 return None
@@ -229,13 +228,20 @@ class _TablePlanner:
 
     def _entries(self, manifests: Sequence[Manifest], is_whole: bool) -> Iterator[FileEntry]:
         for manifest in manifests:
-            for entry in read_entries(self.table.files, manifest):
+            for entry in self._looked_into(manifest):
                 # A merged manifest also names files that other snapshots added.
                 if is_whole or manifest.only_adds or entry.snapshot_id == manifest.added_snapshot_id:
                     yield entry
 
-    def _lookback(self, layout: Layout, column: NestedField | None) -> tuple[Cost | None, str | None]:
-        head = self.history.head
+    def _looked_into(self, manifest: Manifest) -> list[FileEntry]:
+        """A manifest's files; several parts of a plan look at the same ones."""
+        if manifest.path not in self._entries_by_path:
+            ids = (self.column.field_id,) if self.column else ()
+            self._entries_by_path[manifest.path] = list(read_entries(self.table.files, manifest, ids))
+        return self._entries_by_path[manifest.path]
+
+    def _lookback(self) -> tuple[Cost | None, str | None]:
+        layout, column, head = self.layout, self.column, self.history.head
         if column is None:
             return None, "no column is known to be the time of the event; name one with --event-time"
         if head is None:
@@ -247,7 +253,7 @@ class _TablePlanner:
             return None, f"more than {MANY_FILES:,} files would have to be looked at"
         files = rows = size = 0
         for manifest in near:
-            for entry in read_entries(self.table.files, manifest):
+            for entry in self._looked_into(manifest):
                 newest = _bound(layout, entry, column, entry.upper)
                 if newest is None or newest >= since:
                     files, rows, size = files + 1, rows + entry.rows, size + entry.size
