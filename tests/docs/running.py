@@ -22,12 +22,13 @@ from tests.docs.markdown import Block, Remark, commands, parts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SNAPSHOT = re.compile(r"\b\d{14,19}\b")
 #: What differs from run to run, and what stands for it.
 _VARYING = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC", "TIME"),
     (r"\d{4}-\d\d-\d\d", "DAY"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
-    (r"\b\d{14,19}\b", "SNAPSHOT"),
+    (_SNAPSHOT.pattern, "SNAPSHOT"),
     (r"[\d.]+ (bytes|kB)", "SIZE"),
     (r"\b\d+ (s|ms|min)\b", "TIME SPAN"),
     (r"[\w.-]+@[\w.-]+", "SOMEBODY"),
@@ -57,6 +58,8 @@ class Run:
     spark: SparkSession | None = None
     #: The id of a capture on the page → the id that it has in this run.
     ids: dict[str, str] = field(default_factory=dict)
+    #: The same for snapshots, which a page may type after it has shown them.
+    snapshots: dict[str, str] = field(default_factory=dict)
 
     def page(self, text: str) -> Iterator[Shown]:
         """Run every block in the current folder; each thing that should print something, with what it printed."""
@@ -92,11 +95,14 @@ class Run:
     def _console(self, block: Block) -> Iterator[Shown]:
         for command in commands(block):
             typed = command.text
-            for shown, real in self.ids.items():
+            for shown, real in (self.ids | self.snapshots).items():
                 typed = typed.replace(shown, real)
             printed = run_command(typed)
             for shown, real in zip(_CAPTURE.findall(command.output), _CAPTURE.findall(printed), strict=False):
                 self.ids[shown] = real
+            if "…" not in command.output.splitlines():
+                pairs = zip(_SNAPSHOT.findall(command.output), _SNAPSHOT.findall(printed), strict=False)
+                self.snapshots.update(pairs)
             yield Shown(block.line, typed, command.output, printed)
 
     def _with_spark(self, block: Block) -> str:

@@ -10,6 +10,9 @@ import pytest
 from tests.docs.markdown import ROOT, pages, prose
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+#: What pages may name: the public homes of what they speak of, made-up hosts, and the folder of the examples.
+_HOSTS = re.compile(r"(iceberg\.apache\.org|keepachangelog\.com|semver\.org|[\w.]+\.internal)(:\d+)?")
+_FOLDERS = ("srv/lake",)
 
 
 def anchors(page: Path) -> set[str]:
@@ -30,6 +33,16 @@ def test_links(name: str) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert not broken, broken
+
+
+@pytest.mark.parametrize("name", [str(page.relative_to(ROOT)) for page in pages()])
+def test_no_page_names_a_machine(name: str) -> None:
+    """Neither a host of somebody's own, such as a registry, nor a folder that is only here."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    hosts = re.findall(r"(?:https?|thrift|postgresql)://(?:[^\s/@]*@)?([\w.-]+(?::\d+)?)", text)
+    assert [host for host in hosts if not _HOSTS.fullmatch(host)] == []
+    folders = re.findall(r"(?<![\w.~*}/…>-])/((?:home|Users|root|tmp|work|srv|opt|mnt|var|usr)/[\w-]+)", text)
+    assert [folder for folder in folders if folder not in _FOLDERS] == []
 
 
 def test_every_page_can_be_reached() -> None:

@@ -194,6 +194,13 @@ class Source:
         assert changes.commit().left_over == ()
         return found
 
+    def taken_by_spark(self, consumer: str = CONSUMER) -> Rows:
+        """The same where PyIceberg cannot read the data files."""
+        changes = self.capture(consumer)
+        found = self.place.spark_rows(f"select * from {changes.table}")
+        changes.commit()
+        return found
+
     def rows(self, query: str = "select * from {t}") -> Rows:
         """What Spark reads from the table."""
         return self.place.spark_rows(query.replace("{t}", self.full))

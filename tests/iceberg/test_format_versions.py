@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.iceberg.support import MERGE_MANIFESTS, Place, Rows, Source, numbered, rows
+from tests.iceberg.support import MERGE_MANIFESTS, MERGE_ON_READ, Place, Rows, Source, numbered, rows
 
 pytestmark = pytest.mark.spark
 
@@ -73,6 +73,21 @@ def test_row_lineage_of_rows_compacted_since(place: Place) -> None:
     place.call(f"rewrite_data_files(table => '{source.name}', options => map('rewrite-all', 'true'))")
     changes = source.capture()
     assert lineage(place, changes.table) == expected == lineage(place, source.full, "id > 1")
+
+
+def test_row_lineage_of_a_whole_table(place: Place) -> None:
+    """Rows that were updated and compacted carry their ids in the files; the others inherit them."""
+    source = place.table("id int, v string", version=3, properties=MERGE_MANIFESTS | MERGE_ON_READ)
+    source.insert("1, 'a'", "2, 'b'")
+    source.sql("update {t} set v = 'z' where id = 1")
+    place.call(f"rewrite_data_files(table => '{source.name}', options => map('rewrite-all', 'true'))")
+    source.insert("3, 'c'", "4, 'd'")
+    source.sql("delete from {t} where id = 3")
+    changes = source.capture(start="full")
+    expected = lineage(place, source.full)
+    assert expected.total() == 3
+    assert lineage(place, changes.table) == expected
+    assert place.rows_of(changes) == source.rows()
 
 
 @pytest.mark.parametrize("merging", [False, True], ids=["apart", "merged"])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from dalsegno.iceberg import avro
 from tests.iceberg.support import CONSUMER, MERGE_MANIFESTS, Place, Source, numbered, rows
 
 pytestmark = pytest.mark.spark
@@ -52,7 +55,8 @@ def test_snapshots_that_change_nothing(place: Place, writer: str) -> None:
     else:
         source.append(id=[])
     assert source.head != checkpoint
-    assert not source.capture()
+    # PyIceberg's summary does not say that nothing was added, so that is only seen in the manifests.
+    assert source.taken() == rows()
     position = place.lake.store.position(CONSUMER, place.lake.name(source.name))
     assert position is not None
     assert position.snapshot_id == source.head
@@ -75,6 +79,45 @@ def test_an_overwrite_of_nothing_is_stepped_over(place: Place) -> None:
     assert source.taken() == rows((2, "b"))
 
 
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_other_formats_of_data_files(place: Place, file_format: str) -> None:
+    source = place.table("id int, v string", partitioned="v", properties={"write.format.default": file_format})
+    source.insert("1, 'a'")
+    source.taken_by_spark()
+    source.insert("2, 'a'", "3, null")
+    source.sql("alter table {t} set tblproperties ('write.format.default' = 'parquet')")
+    source.insert("4, 'b'")
+    assert source.taken_by_spark() == rows((2, "a"), (3, None), (4, "b"))
+
+
+def test_starts(place: Place) -> None:
+    source = place.table()
+    for number in (1, 2, 3):
+        source.insert(str(number))
+    first, second, _ = source.metadata["snapshots"]
+    between = (first["timestamp-ms"] + second["timestamp-ms"]) // 2
+    moment = datetime.fromtimestamp(between / 1000, UTC).isoformat()
+    assert source.taken("earliest", start="earliest") == numbered(1, 2, 3)
+    assert source.taken("id", start=str(first["snapshot-id"])) == numbered(2, 3)
+    assert source.taken("moment", start=moment) == numbered(2, 3)
+    assert source.taken("long-ago", start="2001-01-01") == numbered(1, 2, 3)
+    assert not source.capture("latest", start="latest")
+    source.insert("4")
+    assert source.taken("latest") == numbered(4)
+    assert source.taken("moment") == numbered(4)
+
+
+def test_a_namespace_of_several_parts(place: Place) -> None:
+    place.sql(f"create namespace {place.catalog}.outer")
+    place.sql(f"create namespace {place.catalog}.outer.inner")
+    source = Source(place, "outer.inner.t")
+    source.sql("create table {t} (id int) using iceberg")
+    source.insert("1")
+    assert source.taken() == numbered(1)
+    source.insert("2")
+    assert source.taken() == numbered(2)
+
+
 def test_a_first_snapshot_without_rows(place: Place) -> None:
     source = place.table()
     assert not source.capture(), "never written to"
@@ -84,40 +127,94 @@ def test_a_first_snapshot_without_rows(place: Place) -> None:
     assert source.taken() == numbered(1)
 
 
-def test_many_snapshots(place: Place, tmp_path: Path) -> None:
+def test_many_snapshots(place: Place) -> None:
     """With the manifests merged every hundred, as is the default: most are found in older lists only."""
-    source = place.table()
-    source.insert("-1")
-    source.taken()
-    commit_one_by_one(source, [write_one(tmp_path, number) for number in range(MANY)])
-    assert len(source.snapshots) == MANY + 1
-    changes = source.capture(partitions=False)
+    template = place.table()
+    template.append(id=[0])
+    source = grown(template, MANY)
+    first = source.snapshots[0]
+    assert not source.capture(start=str(source.head))
+    changes = source.capture("many", start=str(first), partitions=True)
     assert (changes.details["captured_snapshots"], changes.files, changes.rows) == (MANY, MANY, MANY)
-    assert place.spark_rows(f"select * from {changes.table}") == numbered(*range(MANY))
-    table = place.pyiceberg(changes.identifier)
-    assert len({task.file.file_path for task in table.scan().plan_files()}) == MANY
+    assert [(item["files"], item["novelty"]) for item in changes.partitions or ()] == [(MANY, "reopened")]
+    expected = rows(*((data_file(number),) for number in range(1, MANY + 1)))
+    assert place.spark_rows(f"select file_path from {changes.table}.files") == expected
+    planned = place.pyiceberg(changes.identifier).scan().plan_files()
+    assert rows(*((task.file.file_path,) for task in planned)) == expected
     changes.commit()
-    assert not source.capture()
+    assert not source.capture("many")
 
 
-def write_one(folder: Path, number: int) -> Path:
-    path = folder / f"{number}.parquet"
-    field = pa.field("id", pa.int32(), metadata={"PARQUET:field_id": "1"})
-    pq.write_table(pa.table({"id": [number]}, schema=pa.schema([field])), path)
-    return path
+def data_file(number: int) -> str:
+    return f"/nowhere/{number}.parquet"
 
 
-def commit_one_by_one(source: Source, paths: list[Path]) -> None:
-    """A snapshot for each file, all in one commit of the table."""
-    spark = source.place.spark
-    iceberg: Any = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]
-    table = iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, source.full)
-    transaction = table.newTransaction()
-    for path in paths:
-        file = iceberg.DataFiles.builder(table.spec()).withPath(str(path)).withFormat("parquet")
-        file = file.withFileSizeInBytes(path.stat().st_size).withRecordCount(1).build()
-        transaction.newAppend().appendFile(file).commit()
-    transaction.commitTransaction()
+def grown(template: Source, count: int) -> Source:
+    """A table with as many appends after a first one, written by hand: writers would take a minute."""
+    catalog = template.place.lake.catalog(template.place.catalog)
+    loaded = catalog.load(template.place.lake.name(template.name))
+    files, metadata = loaded.files, dict(loaded.metadata)
+    (first,) = metadata["snapshots"]
+    folder = loaded.metadata_location.rpartition("/")[0]
+
+    def read(location: str) -> tuple[avro.Format, dict[str, Any]]:
+        with files.reading(location) as stream:
+            format_, records = avro.read(stream)
+            return format_, next(iter(records))
+
+    list_format, line = read(first["manifest-list"])
+    format_, entry = read(line["manifest_path"])
+    no_bounds = {"lower_bounds": None, "upper_bounds": None}
+    entries, lines, snapshots = (
+        [{**entry, "status": 0, "sequence_number": 1, "file_sequence_number": 1}],
+        [line],
+        [first],
+    )
+    for number in range(1, count + 1):
+        own = {"snapshot_id": number, "sequence_number": number + 1, "file_sequence_number": number + 1}
+        named = {**entry["data_file"], **no_bounds, "file_path": data_file(number)}
+        added = {**own, "status": 1, "data_file": named}
+        merges = number % 100 == 0
+        manifest = f"{folder}/m{number}.avro"
+        content = avro.write(format_, [*entries, added] if merges else [added])
+        files.write(manifest, content)
+        existing = len(entries) if merges else 0
+        written = {
+            **line,
+            "manifest_path": manifest,
+            "manifest_length": len(content),
+            "sequence_number": number + 1,
+            "min_sequence_number": 1 if merges else number + 1,
+            "added_snapshot_id": number,
+            "existing_files_count": existing,
+            "existing_rows_count": existing,
+        }
+        entries.append({**added, "status": 0})
+        lines = [written] if merges else [*lines, written]
+        files.write(f"{folder}/l{number}.avro", avro.write(list_format, lines))
+        snapshots.append(
+            {
+                **first,
+                "snapshot-id": number,
+                "parent-snapshot-id": snapshots[-1]["snapshot-id"],
+                "sequence-number": number + 1,
+                "timestamp-ms": first["timestamp-ms"] + number,
+                "manifest-list": f"{folder}/l{number}.avro",
+            }
+        )
+    metadata |= {
+        "table-uuid": str(uuid4()),
+        "snapshots": snapshots,
+        "current-snapshot-id": count,
+        "refs": {"main": {"snapshot-id": count, "type": "branch"}},
+        "last-sequence-number": count + 1,
+        "last-updated-ms": snapshots[-1]["timestamp-ms"],
+        "snapshot-log": [],
+    }
+    files.write(f"{folder}/grown.metadata.json", json.dumps(metadata).encode())
+    name = f"{template.name}_grown"
+    assert catalog.register(template.place.lake.name(name), f"{folder}/grown.metadata.json")
+    return Source(template.place, name)
 
 
 def test_compressed_metadata_files(place: Place) -> None:
@@ -134,11 +231,10 @@ def test_compressed_metadata_files(place: Place) -> None:
     assert source.taken() == numbered(3)
 
 
-@pytest.mark.parametrize("codec", ["uncompressed", "gzip", "zstd", "snappy"])
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
 @pytest.mark.parametrize("writer", ["spark", "pyiceberg"])
 def test_codecs_of_manifests(place: Place, writer: str, codec: str) -> None:
-    properties = {"write.avro.compression-codec": codec, "write.manifest.compression-codec": codec}
-    source = place.table(properties=properties | MERGE_MANIFESTS)
+    source = place.table(properties={"write.avro.compression-codec": codec} | MERGE_MANIFESTS)
     source.append(id=[1])
     source.taken()
     for number in (2, 3):
@@ -149,3 +245,12 @@ def test_codecs_of_manifests(place: Place, writer: str, codec: str) -> None:
     changes = source.capture(ranges=["id"], partitions=True)
     assert place.rows_of(changes) == numbered(2, 3)
     assert (changes.ranges["id"]["min"], changes.ranges["id"]["max"]) == (2, 3)
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "zstandard", "snappy"])
+def test_codecs_of_avro(codec: str) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long", "field-id": 1}]}
+    written = avro.write(avro.Format(schema, {"format-version": "2"}, codec), [{"n": number} for number in range(9)])
+    format_, records = avro.read(io.BytesIO(written))
+    assert (format_.codec, dict(format_.metadata)) == (codec, {"format-version": "2"})
+    assert [record["n"] for record in records] == list(range(9))

@@ -106,7 +106,7 @@ def test_a_refusal_says_how_to_lose_nothing() -> None:
     past = history(snap(1, None), snap(2, 1), snap(3, 2, "overwrite"))
     with pytest.raises(UnsupportedChange) as refused:
         next_increment(TABLE, "c", past, at(1))
-    assert "--upto 2. Then: dalsegno checkpoints set lake.db.t --consumer c --to 3" in str(refused.value)
+    assert "--upto 2; then: dalsegno checkpoints set lake.db.t --consumer c --to 3" in str(refused.value)
 
 
 def test_an_expired_parent_still_proves_the_range() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dalsegno.clock import to_millis
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
@@ -18,6 +18,7 @@ from dalsegno.iceberg import change_table, pins
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.manifests import adds_everything
+from dalsegno.iceberg.partitions import Novelty
 from dalsegno.model.captures import Capture, CapturedTable, CaptureState
 from dalsegno.model.snapshots import History
 from dalsegno.model.starts import AfterSnapshot, Full, Since, Start
@@ -219,7 +220,7 @@ def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) 
     """A table of a capture that is ready: its history pinned for longer, and what is newly asked for added."""
     table, _ = _pin(lake, capture, captured, lake.load(captured.table))
     known = captured.details
-    if set(wish.range_columns) <= set(known["ranges"]) and (not wish.partitions or known["partitions"] is not None):
+    if set(wish.range_columns) <= set(known["ranges"]) and (not wish.partitions or _are_told(known["partitions"])):
         return captured
     catalog = lake.catalog(captured.change_table.catalog)
     manifests = [m for m in change_table.published_manifests(catalog, captured) if m.is_data]
@@ -228,8 +229,17 @@ def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) 
     return replace(captured, details={**known, **looked})
 
 
+def _are_told(partitions: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether the partitions were listed, and new ones told from re-opened ones as well as can be."""
+    return partitions is not None and all(each["novelty"] != Novelty.UNKNOWN for each in partitions)
+
+
 def _pin(lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable) -> tuple[LoadedTable, pins.Pin]:
-    return lake.pin(table, capture.consumer, captured.upto if captured.is_full else captured.after)
+    """Hold the range; a whole table has none, but the consumer's old range is kept in case it is given up."""
+    line = history_of(table.metadata, captured.upto.branch, table=table.name)
+    in_line = any(snapshot.id == captured.after.snapshot_id for snapshot in line.ancestors(line.head))
+    after = captured.upto if captured.is_full and not in_line else captured.after
+    return lake.pin(table, capture.consumer, after)
 
 
 def _publish(

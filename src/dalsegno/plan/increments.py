@@ -264,10 +264,10 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
 
 
 def _ways_on(increment: Increment, consumer: str, first: Snapshot) -> str:
-    table, whose = increment.table, f"{increment.table} --consumer {consumer}"
+    whose = f"{increment.table} --consumer {consumer}"
     before = first.parent_id if any(snapshot.id == first.parent_id for snapshot, _ in increment.snapshots) else None
-    take = f" First take what was added before it: dalsegno capture {whose} --upto {before}." if before else ""
+    take = f", first take what was added before it: dalsegno capture {whose} --upto {before}; then" if before else ""
     return (
-        f"To take the whole table again: dalsegno capture {whose} --from full. To step over it knowingly:{take} "
-        f"{'Then' if take else 'Type'}: dalsegno checkpoints set {table} --consumer {consumer} --to {first.id}."
+        f"To take the whole table again: dalsegno capture {whose} --from full. "
+        f"To step over it knowingly{take}: dalsegno checkpoints set {whose} --to {first.id}."
     )
