@@ -49,9 +49,7 @@ def install(wanted: str) -> None:
     say("Fetching the installer (uv, 20 MB)")
     run(str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
         "--requirement", lock("bootstrap"))  # fmt: skip
-    say(
-        "Fetching the dependencies. PySpark alone is a 455 MB source archive that is unpacked and built here:"
-    )
+    say("Fetching the dependencies. PySpark alone is a 455 MB source archive that is unpacked and built here:")
     say("the first time takes a minute or more, later ones come from uv's cache.")
     uv("sync", "--require-hashes", "--build-constraints", lock("build"), lock(wanted))
     uv("install", "--quiet", "--no-deps", "--build-constraints", lock("build"), "--editable", str(ROOT))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dalsegno.errors import HistoryLost
+from dalsegno.iceberg.files import Files
 from tests.iceberg.support import CONSUMER, MERGE_MANIFESTS, Place, Source, numbered
 
 pytestmark = pytest.mark.spark
@@ -151,6 +152,24 @@ def test_without_a_pin_a_capture_says_so(unpinned: Place) -> None:
     assert "pin = false" in changes.details["pin"]
     assert set(source.metadata["refs"]) == {"main"}
     changes.commit()
+
+
+def test_a_source_that_may_not_be_written_is_captured_unpinned(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = place.table()
+    source.insert("1")
+    location, write = source.metadata["location"], Files.write
+
+    def refusing(files: Files, path: str, content: bytes) -> None:
+        if path.startswith(location):
+            raise PermissionError(13, "Permission denied", path)
+        write(files, path, content)
+
+    monkeypatch.setattr(Files, "write", refusing)
+    changes = source.capture("reader")
+    assert place.rows_of(changes) == numbered(1)
+    assert not changes.details["pinned"]
+    assert "Permission denied" in changes.details["pin"]
+    assert changes.commit().left_over == ()
 
 
 def test_an_expired_checkpoint_is_proven_by_its_child(unpinned: Place) -> None:
