@@ -13,7 +13,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
-from dalsegno.iceberg.manifests import ListField, Manifest, keep_added
+from dalsegno.iceberg.manifests import ListField, Manifest, Take, rewrite
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 SNAPSHOT, OLDER = 7, 5
@@ -21,7 +21,10 @@ FILES = Files(PyArrowFileIO())
 
 
 def schema(version: int) -> dict[str, Any]:
-    fields: list[dict[str, Any]] = [{"name": "record_count", "type": "long", "field-id": 103}]
+    fields: list[dict[str, Any]] = [
+        {"name": "file_path", "type": "string", "field-id": 100},
+        {"name": "record_count", "type": "long", "field-id": 103},
+    ]
     if version == 3:
         fields.append({"name": "first_row_id", "type": ["null", "long"], "field-id": 142})
     data_file = {"type": "record", "name": "r2", "fields": fields}
@@ -37,7 +40,7 @@ def schema(version: int) -> dict[str, Any]:
 
 
 def entry(status: int, rows: int, *, added_by: int | None = SNAPSHOT, first_row_id: int | None = None) -> Any:
-    file = {"record_count": rows, "first_row_id": first_row_id}
+    file = {"file_path": f"{rows}.parquet", "record_count": rows, "first_row_id": first_row_id}
     return {"status": status, "snapshot_id": added_by, "data_file": file}
 
 
@@ -50,12 +53,13 @@ def kept(folder: Path, version: int, entries: list[Any], first_row_id: int | Non
         ListField.ADDED_SNAPSHOT_ID: SNAPSHOT,
         ListField.FIRST_ROW_ID: first_row_id,
     }
-    found = keep_added(FILES, Manifest(line))
+    manifest = Manifest(line)
+    found = rewrite(FILES, manifest, Take(manifest, only_added=True).wants)
     FILES.write(path, found.content)
     with FILES.reading(path) as stream:
         _, records = avro.read(stream)
         files = [record["data_file"] for record in records]
-    assert (found.files, found.rows) == (len(files), sum(file["record_count"] for file in files))
+    assert (found.added_files, found.added_rows) == (len(files), sum(file["record_count"] for file in files))
     return [(file["record_count"], file.get("first_row_id")) for file in files]
 
 

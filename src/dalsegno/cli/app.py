@@ -113,6 +113,25 @@ def capture(
             help="list the touched partitions; by default if there are few files",
         ),
     ] = None,
+    changes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="added (the default: the files that were added) or before_after (both ends: deletes and updates too)",
+        ),
+    ] = None,
+    operations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--operation",
+            metavar="KIND",
+            help="a kind of snapshot that may be in the range: append, overwrite or delete; repeatable",
+        ),
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="COLUMN", help="a column that tells rows apart, to know updates; repeatable"),
+    ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -124,7 +143,7 @@ def capture(
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        changes = lake.capture(
+        made = lake.capture(
             *tables,
             consumer=consumer,
             start=start,
@@ -132,8 +151,26 @@ def capture(
             branch=branch,
             ranges=ranges or (),
             partitions=partitions,
+            changes=changes,
+            operations=operations,
+            keys=keys or (),
         )
-        show(changes.report() if json else changes, lambda made: text.changes(made, start), as_json=json)
+        show(made.report() if json else made, lambda found: text.changes(found, start), as_json=json)
+
+
+@app.command()
+def query(
+    capture_id: CaptureId,
+    table: Annotated[str | None, typer.Option(help="which of the capture's tables, if it has several")] = None,
+    engine: Annotated[str, typer.Option(help="whose SQL: spark or duckdb")] = "spark",
+    settings: SettingsFile = None,
+) -> None:
+    """Print the SQL that gives a capture's changed rows.
+
+    Each has a _change_type: insert, update_before, update_after or delete.
+    """
+    with opened(settings) as lake:
+        print(lake.query(capture_id, engine=engine, table=table))
 
 
 @app.command()

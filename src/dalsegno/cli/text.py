@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dalsegno.clock import from_millis
-from dalsegno.model.captures import Capture, CapturedTable, Checkpoint
+from dalsegno.model.captures import Capture, CapturedTable, Checkpoint, Role
 from dalsegno.model.snapshots import Position
 from dalsegno.operations.changes import Changes
 from dalsegno.operations.checking import CatalogReport
@@ -85,6 +85,9 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
     if captured.is_first and start is None and not is_resumed:
         yield "  It is the first capture of this consumer, so it begins at the earliest; choose with --from."
     yield f"  change table   {captured.change_table}"
+    if Role.BEFORE in captured.tables:
+        yield f"  as it was      {captured.tables[Role.BEFORE]}"
+        yield "  changed rows   the difference of the two: see dalsegno query"
     if not captured.is_full:
         yield f"  snapshots      {details['captured_snapshots']:,} captured" + _skipped(details)
         yield f"  up to          {place(captured.upto)}"
@@ -92,6 +95,8 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
     yield from _partition_lines(details["partitions"])
     for name, values in details["ranges"].items():
         yield f"  {name:<14} {_range(values)}"
+    if not details.get("exact", True):
+        yield f"  NOT EXACT      {details['inexact_because']}"
     if details["schema_changed"]:
         yield "  schema         changed inside the range; the change table has the newest"
     yield f"  history        {details['pin']}"

@@ -25,8 +25,10 @@ from dalsegno.iceberg import avro
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.history import RawMetadata
-from dalsegno.iceberg.manifests import ListField, Manifest, keep_added, read_list, write_list
-from dalsegno.model.captures import Capture, CapturedTable
+from dalsegno.iceberg.manifests import ListField, Manifest, Take, read_list, rewrite, write_list
+from dalsegno.model.captures import Capture, CapturedTable, Role
+from dalsegno.model.snapshots import Position
+from dalsegno.model.tables import TableName
 
 #: Everything else of the source's metadata is left behind: snapshots, references, logs, statistics, keys.
 _CLONED = (
@@ -56,13 +58,46 @@ class Contents:
 
     #: How the list that names them is written; None where the source was never written to.
     format: avro.Format | None
-    manifests: tuple[Manifest, ...]
-    #: Whether every entry counts, not only the ones that a manifest's own snapshot added.
-    is_whole: bool
-    files: int
-    rows: int
+    takes: tuple[Take, ...]
     #: None where a writer did not say.
     bytes: int | None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a change table holds."""
+
+    manifests: tuple[Manifest, ...]
+    bytes: int | None
+
+    @property
+    def data(self) -> tuple[Manifest, ...]:
+        return tuple(manifest for manifest in self.manifests if manifest.is_data)
+
+    @property
+    def files(self) -> int:
+        return sum(manifest.live_files or 0 for manifest in self.data)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the files; delete files, if there are any, take some of them away."""
+        return sum(manifest.live_rows or 0 for manifest in self.data)
+
+
+@dataclass(frozen=True)
+class Target:
+    """One of the tables that a capture makes of a source."""
+
+    role: Role
+    name: TableName
+    #: The folder that the table has for itself.
+    folder: str
+    #: The state of the source that it shows a part of.
+    at: Position
+
+    @classmethod
+    def of(cls, captured: CapturedTable, role: Role) -> Target:
+        return cls(role, captured.tables[role], captured.folder(role), captured.position(role))
 
 
 def publish(
@@ -70,88 +105,91 @@ def publish(
     source: LoadedTable,
     capture: Capture,
     captured: CapturedTable,
+    role: Role,
     contents: Contents,
     threads: int,
-) -> Contents:
-    """Write the change table's metadata and register it; what was published, counted.
+) -> Published:
+    """Write a change table's metadata and register it; what was published, counted.
 
     May be repeated after a crash at any point: each attempt writes files under names of its own, and the one that
     registers first wins.
     """
-    files = catalog.files_at(captured.location)
-    attempt = f"{captured.location}/metadata/{capture.id}-{uuid.uuid4().hex[:12]}"
+    target = Target.of(captured, role)
+    files = catalog.files_at(target.folder)
+    attempt = f"{target.folder}/metadata/{capture.id}-{uuid.uuid4().hex[:12]}"
     published = _copy_manifests(source.files, files, contents, attempt, threads)
-    metadata = _metadata(source.metadata, capture, captured, published, f"{attempt}-snap.avro")
-    with _writing(captured):
-        if contents.format is not None:
-            listed = write_list(contents.format, published.manifests, header=_list_header(metadata["snapshots"][0]))
-            files.write(f"{attempt}-snap.avro", listed)
+    listed_at = None if contents.format is None else f"{attempt}-snap.avro"
+    metadata = _metadata(source.metadata, capture, captured, target, published, listed_at)
+    with _writing(target):
+        if contents.format is not None and listed_at is not None:
+            header = _list_header(metadata["snapshots"][0])
+            files.write(listed_at, write_list(contents.format, published.manifests, header=header))
         files.write(f"{attempt}.metadata.json", json.dumps(metadata, separators=(",", ":")).encode())
-    if catalog.register(captured.change_table, f"{attempt}.metadata.json"):
+    if catalog.register(target.name, f"{attempt}.metadata.json"):
         return published
-    return replace(published, manifests=_adopt(catalog, files, captured, metadata["table-uuid"], attempt))
+    return replace(published, manifests=_adopt(catalog, files, target, metadata["table-uuid"], attempt))
 
 
 def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
-    """Drop the catalog's entry, then delete the files that this capture wrote, known by their names; no others."""
-    catalog.forget(captured.change_table)
-    files = catalog.files_at(captured.location)
-    for location in files.list(captured.location):
-        if location.rpartition("/")[2].startswith(f"{capture_id}-"):
-            files.delete(location)
-    files.remove_empty_folder(captured.location)
+    """Drop the catalog's entries, then delete the files that this capture wrote, known by their names; no others."""
+    for role in captured.tables:
+        target = Target.of(captured, role)
+        catalog.forget(target.name)
+        files = catalog.files_at(target.folder)
+        for location in files.list(target.folder):
+            if location.rpartition("/")[2].startswith(f"{capture_id}-"):
+                files.delete(location)
+        files.remove_empty_folder(target.folder)
 
 
-def table_uuid(capture_id: str, captured: CapturedTable) -> str:
+def _table_uuid(capture_id: str, captured: CapturedTable, target: Target) -> str:
     """The same for every attempt, so that an attempt recognises the table of another."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dalsegno:{capture_id}:{captured.table}"))
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dalsegno:{capture_id}:{captured.table}:{target.role}"))
 
 
-def _adopt(
-    catalog: Catalog, files: Files, captured: CapturedTable, expected_uuid: str, attempt: str
-) -> tuple[Manifest, ...]:
+def _adopt(catalog: Catalog, files: Files, target: Target, expected_uuid: str, attempt: str) -> tuple[Manifest, ...]:
     """Take the table of the attempt that came first: its manifests; this attempt's files are deleted."""
-    found = catalog.load(captured.change_table).metadata
-    for location in files.list(captured.location):
+    found = catalog.load(target.name).metadata
+    for location in files.list(target.folder):
         if location.startswith(attempt):
             files.delete(location)
     if found["table-uuid"] != expected_uuid:
         raise DataError(
-            f"There is a table {captured.change_table} that is not of this capture: expected uuid {expected_uuid}, "
+            f"There is a table {target.name} that is not of this capture: expected uuid {expected_uuid}, "
             f"found {found['table-uuid']}.",
             hint="Rename or drop that table, then run the capture again.",
         )
-    return published_manifests(catalog, captured)
+    return published_manifests(catalog, target.name)
 
 
 @contextmanager
-def _writing(captured: CapturedTable) -> Iterator[None]:
+def _writing(target: Target) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise PlatformError(
-            f"The metadata of {captured.change_table} could not be written to {captured.location}: {error}.",
+            f"The metadata of {target.name} could not be written to {target.folder}: {error}.",
             hint="Check space and rights there, then run the capture again: it goes on with the same range.",
         ) from error
 
 
-def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: str, threads: int) -> Contents:
-    def take(item: tuple[int, Manifest]) -> Manifest | None:
-        number, manifest = item
+def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: str, threads: int) -> Published:
+    def take(item: tuple[int, Take]) -> Manifest | None:
+        number, wanted = item
         path = f"{attempt}-m{number}.avro"
-        if manifest.only_adds or contents.is_whole:
-            source.copy(manifest.path, path, into=files)
-            return Manifest({**manifest.values, ListField.PATH: path})
-        kept = keep_added(source, manifest)
-        if not kept.files:
+        if wanted.is_whole:
+            source.copy(wanted.manifest.path, path, into=files)
+            return Manifest({**wanted.manifest.values, ListField.PATH: path})
+        rewritten = rewrite(source, wanted.manifest, wanted.wants)
+        if not rewritten.added_files + rewritten.existing_files:
             return None
-        files.write(path, kept.content)
-        return manifest.reduced(path, len(kept.content), kept.files, kept.rows)
+        files.write(path, rewritten.content)
+        return wanted.manifest.reduced(path, rewritten)
 
     try:
         files.make_folder(attempt.rpartition("/")[0])
         with ThreadPoolExecutor(threads) as pool:
-            taken = [manifest for manifest in pool.map(take, enumerate(contents.manifests)) if manifest]
+            taken = [manifest for manifest in pool.map(take, enumerate(contents.takes)) if manifest]
     except FileNotFoundError as error:
         raise DataError(
             f"A manifest of the source has vanished while it was captured: {error}.",
@@ -159,14 +197,7 @@ def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: st
         ) from error
     except OSError as error:
         raise PlatformError(f"Manifests could not be copied: {error}.", hint="Run the capture again.") from error
-    if contents.is_whole:
-        return replace(contents, manifests=tuple(taken))
-    return replace(
-        contents,
-        manifests=tuple(taken),
-        files=sum(manifest.added_files or 0 for manifest in taken),
-        rows=sum(manifest.added_rows or 0 for manifest in taken),
-    )
+    return Published(tuple(taken), contents.bytes)
 
 
 def _list_header(snapshot: Mapping[str, Any]) -> dict[str, str]:
@@ -177,24 +208,29 @@ def _list_header(snapshot: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def published_manifests(catalog: Catalog, captured: CapturedTable) -> tuple[Manifest, ...]:
+def published_manifests(catalog: Catalog, name: TableName) -> tuple[Manifest, ...]:
     """What a change table holds, read back from it."""
-    table = catalog.load(captured.change_table)
+    table = catalog.load(name)
     snapshots = table.metadata["snapshots"]
     return read_list(table.files, snapshots[0]["manifest-list"]).manifests if snapshots else ()
 
 
 def _metadata(
-    source: RawMetadata, capture: Capture, captured: CapturedTable, contents: Contents, manifest_list: str
+    source: RawMetadata,
+    capture: Capture,
+    captured: CapturedTable,
+    target: Target,
+    published: Published,
+    manifest_list: str | None,
 ) -> dict[str, Any]:
     clone = {key: source[key] for key in _CLONED if key in source}
     clone |= _readable_with(source, captured.upto.schema_id)
     created_ms = to_millis(capture.created_at)
     empty = {
-        "table-uuid": table_uuid(capture.id, captured),
-        "location": captured.location,
+        "table-uuid": _table_uuid(capture.id, captured, target),
+        "location": target.folder,
         "last-updated-ms": created_ms,
-        "properties": _properties(source, capture, captured),
+        "properties": _properties(source, capture, captured, target),
         "snapshots": [],
         "snapshot-log": [],
         "metadata-log": [],
@@ -202,7 +238,7 @@ def _metadata(
         "statistics": [],
         "partition-statistics": [],
     }
-    if contents.format is None:
+    if manifest_list is None:
         return clone | empty
     # 63 bits of a hash: a positive number, the same for every attempt.
     digest = hashlib.sha256(str(empty["table-uuid"]).encode()).digest()
@@ -212,8 +248,8 @@ def _metadata(
         "timestamp-ms": created_ms,
         "manifest-list": manifest_list,
         "schema-id": captured.upto.schema_id,
-        "summary": _summary(captured, contents),
-    } | _inherited(source, captured)
+        "summary": _summary(captured, published),
+    } | _inherited(source, target.at)
     return (
         clone
         | empty
@@ -226,13 +262,13 @@ def _metadata(
     )
 
 
-def _inherited(source: RawMetadata, captured: CapturedTable) -> dict[str, Any]:
-    """What the change table's snapshot takes over from the last one of the range: sequence and row numbers."""
-    last = next(s for s in source["snapshots"] if s["snapshot-id"] == captured.upto.snapshot_id)
+def _inherited(source: RawMetadata, at: Position) -> dict[str, Any]:
+    """What the change table's snapshot takes over from the one it shows: sequence and row numbers."""
+    last = next(s for s in source["snapshots"] if s["snapshot-id"] == at.snapshot_id)
     return {key: last[key] for key in ("sequence-number", "first-row-id", "added-rows") if key in last}
 
 
-def _properties(source: RawMetadata, capture: Capture, captured: CapturedTable) -> dict[str, str]:
+def _properties(source: RawMetadata, capture: Capture, captured: CapturedTable, target: Target) -> dict[str, str]:
     kept = {key: source["properties"][key] for key in _CLONED_PROPERTIES if key in source.get("properties", {})}
     said = {
         "capture-id": capture.id,
@@ -244,14 +280,16 @@ def _properties(source: RawMetadata, capture: Capture, captured: CapturedTable) 
         "after-sequence-number": captured.after.sequence_number,
         "upto-snapshot-id": captured.upto.snapshot_id,
         "upto-sequence-number": captured.upto.sequence_number,
+        "changes": captured.manner.changes,
+        "role": target.role,
         "expires-at-ms": to_millis(capture.expires_at),
     }
     ours = {f"{PROPERTY_PREFIX}{key}": str(value) for key, value in said.items() if value is not None}
     return kept | ours | {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
 
 
-def _summary(captured: CapturedTable, contents: Contents) -> dict[str, str]:
-    counts = {"data-files": contents.files, "records": contents.rows, "files-size": contents.bytes}
+def _summary(captured: CapturedTable, published: Published) -> dict[str, str]:
+    counts = {"data-files": published.files, "records": published.rows, "files-size": published.bytes}
     known = {key: str(value) for key, value in counts.items() if value is not None}
     return (
         {"operation": "append"}

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
-from dalsegno.iceberg.manifests import DELETED, EntryField, Manifest, opened
+from dalsegno.iceberg.manifests import DELETED, EntryField, Manifest, data_file_names, opened
 
 _PARTITION, _SIZE = 102, 104
 _VALUE_COUNTS, _NULL_COUNTS, _LOWER, _UPPER = 109, 110, 125, 128
@@ -39,7 +38,7 @@ def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()
     """The live files of a manifest, decoded one by one, with the counts and bounds of some columns, by their ids."""
     with opened(files, manifest.path) as (format_, records):
         names = format_.names()
-        inner = _data_file_names(format_)
+        inner = data_file_names(format_)
         status, snapshot_id = names[EntryField.STATUS], names[EntryField.SNAPSHOT_ID]
         data_file, rows = names[EntryField.DATA_FILE], inner[EntryField.RECORD_COUNT]
         for record in records:
@@ -58,11 +57,6 @@ def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()
                 lower=_map(file, inner, _LOWER, columns),
                 upper=_map(file, inner, _UPPER, columns),
             )
-
-
-def _data_file_names(format_: avro.Format) -> dict[int, str]:
-    data_file = next(item for item in format_.schema["fields"] if item["field-id"] == EntryField.DATA_FILE)
-    return {item["field-id"]: item["name"] for item in data_file["type"]["fields"]}
 
 
 def _comparable(value: Any) -> Any:

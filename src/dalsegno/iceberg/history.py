@@ -76,6 +76,7 @@ def _snapshot(raw: Mapping[str, Any], table: object) -> Snapshot:
         schema_id=raw.get("schema-id"),
         manifest_list=raw["manifest-list"],
         summary=summary,
+        has_row_ids=raw.get("first-row-id") is not None,
     )
 
 

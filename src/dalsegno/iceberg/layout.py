@@ -22,6 +22,7 @@ from pyiceberg.transforms import (
     IdentityTransform,
     MonthTransform,
     TruncateTransform,
+    VoidTransform,
     YearTransform,
 )
 from pyiceberg.types import (
@@ -83,6 +84,10 @@ class Layout:
             raise UserError(f"Column {name!r} is a {field.field_type}; a range needs a column of single values.")
         return field
 
+    def top_columns(self) -> list[str]:
+        """The names of the columns that ``*`` stands for."""
+        return [field.name for field in self.schema.fields]
+
     def has_column(self, name: str) -> bool:
         try:
             return isinstance(self.schema.find_field(name).field_type, PrimitiveType)
@@ -104,6 +109,9 @@ class Layout:
             if item.source_id == field.field_id and isinstance(item.transform, IdentityTransform):
                 return position
         return None
+
+    def is_unpartitioned(self, spec_id: int) -> bool:
+        return all(isinstance(item.transform, VoidTransform) for item in self.specs[spec_id].fields)
 
     def partition(self, spec_id: int, values: Sequence[Any]) -> dict[str, Any]:
         """A partition's values by field name, as people write them."""

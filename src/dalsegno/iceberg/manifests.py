@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from typing import Any
 from dalsegno.errors import DataError, UnsupportedChange, UnsupportedTable
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
-from dalsegno.model.snapshots import Snapshot
+from dalsegno.model.snapshots import Operation, Snapshot
 
 
 class ListField(IntEnum):
@@ -53,10 +53,14 @@ class EntryField(IntEnum):
     STATUS = 0
     SNAPSHOT_ID = 1
     DATA_FILE = 2
+    SEQUENCE_NUMBER = 3
+    FILE_SEQUENCE_NUMBER = 4
+    PATH = 100
     RECORD_COUNT = 103
     FIRST_ROW_ID = 142
 
 
+EXISTING = 0
 ADDED = 1
 DELETED = 2
 #: No snapshot's id.
@@ -118,16 +122,16 @@ class Manifest:
         """Whether no entry is of a file that was removed."""
         return self.values.get(ListField.DELETED_FILES) == 0
 
-    def reduced(self, path: str, length: int, files: int, rows: int) -> Manifest:
+    def reduced(self, path: str, to: Rewritten) -> Manifest:
         """The line of a copy that holds only some of the files; the bounds of all of them would be too wide."""
         changed: dict[int, Any] = {
             ListField.PARTITIONS: None,
             ListField.PATH: path,
-            ListField.LENGTH: length,
-            ListField.ADDED_FILES: files,
-            ListField.ADDED_ROWS: rows,
-            ListField.EXISTING_FILES: 0,
-            ListField.EXISTING_ROWS: 0,
+            ListField.LENGTH: len(to.content),
+            ListField.ADDED_FILES: to.added_files,
+            ListField.ADDED_ROWS: to.added_rows,
+            ListField.EXISTING_FILES: to.existing_files,
+            ListField.EXISTING_ROWS: to.existing_rows,
             ListField.DELETED_FILES: 0,
             ListField.DELETED_ROWS: 0,
         }
@@ -145,6 +149,27 @@ class ManifestList:
 
     format: avro.Format
     manifests: tuple[Manifest, ...]
+
+
+@dataclass(frozen=True)
+class Take:
+    """A manifest, and which of its live files count."""
+
+    manifest: Manifest
+    #: None: all of them.
+    only: frozenset[str] | None = None
+    #: Only those that the manifest's own snapshot added.
+    only_added: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the manifest can be copied as it is."""
+        return self.only is None and (not self.only_added or self.manifest.only_adds)
+
+    def wants(self, status: int, snapshot_id: int, path: str) -> bool:
+        if self.only_added:
+            return status == ADDED and snapshot_id == self.manifest.added_snapshot_id
+        return self.only is None or path in self.only
 
 
 @dataclass(frozen=True)
@@ -252,7 +277,7 @@ def _is_complete(snapshot: Snapshot, manifests: Iterable[Manifest]) -> bool:
 
 def _that_add(snapshot: Snapshot, manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
     for manifest in manifests:
-        if not manifest.is_data and manifest.added_files != 0:
+        if snapshot.operation is Operation.APPEND and not manifest.is_data and manifest.added_files != 0:
             raise UnsupportedChange(
                 f"Snapshot {snapshot.id} says it only appended, but it added delete files ({manifest.path}).",
                 hint="Check what wrote it; dalsegno does not capture a snapshot that contradicts itself.",
@@ -269,52 +294,64 @@ def _that_add(snapshot: Snapshot, manifests: Iterable[Manifest]) -> tuple[Manife
 
 
 @dataclass(frozen=True)
-class Filtered:
-    """A manifest reduced to what its own snapshot added."""
+class Rewritten:
+    """A manifest reduced to some of its live files; what these inherited is written out."""
 
     content: bytes
-    files: int
-    rows: int
+    added_files: int
+    added_rows: int
+    existing_files: int
+    existing_rows: int
 
 
-def keep_added(files: Files, manifest: Manifest) -> Filtered:
-    """Read a manifest that mixes old and new entries and keep the ones its snapshot added.
+def rewrite(files: Files, manifest: Manifest, wanted: Callable[[int, int, str], bool]) -> Rewritten:
+    """Keep the live entries of which (status, snapshot that added it, path) are wanted.
 
-    What the entries inherit stays right, since the list line they inherit from is kept: snapshot id and sequence
-    number. Row ids are counted from the entries before, so they are made explicit.
+    Entries inherit their snapshot and sequence numbers from the manifest's line in the list, and their row ids from the
+    entries before them: all of that is made explicit, so they mean the same wherever they stand.
     """
     with opened(files, manifest.path) as (found, records):
         next_row_id = manifest.values.get(ListField.FIRST_ROW_ID)
         format_ = found if next_row_id is None else _with_row_ids(found)
-        names = format_.names()
-        inner = _data_file(format_.schema)
-        row_id_name = inner.get(EntryField.FIRST_ROW_ID)
-        count_name = inner[EntryField.RECORD_COUNT]
-        kept, rows = [], 0
+        names, inner = format_.names(), data_file_names(format_)
+        row_id_name, count_name = inner.get(EntryField.FIRST_ROW_ID), inner[EntryField.RECORD_COUNT]
+        kept: list[avro.Record] = []
+        counts = {ADDED: [0, 0], EXISTING: [0, 0]}
         for record in records:
             status, file = record[names[EntryField.STATUS]], record[names[EntryField.DATA_FILE]]
-            inherits = row_id_name and next_row_id is not None and file.get(row_id_name) is None
-            if inherits and status != DELETED:
+            if status == DELETED:
+                continue
+            if row_id_name and next_row_id is not None and file.get(row_id_name) is None:
                 file[row_id_name] = next_row_id
                 next_row_id += file[count_name]
-            if status == ADDED and record[names[EntryField.SNAPSHOT_ID]] in (
-                None,
-                manifest.added_snapshot_id,
-            ):
+            _make_explicit(record, names, manifest)
+            if wanted(status, record[names[EntryField.SNAPSHOT_ID]], file[inner[EntryField.PATH]]):
                 kept.append(record)
-                rows += file[count_name]
-    return Filtered(avro.write(format_, kept), len(kept), rows)
+                counts[status][0] += 1
+                counts[status][1] += file[count_name]
+    return Rewritten(avro.write(format_, kept), *counts[ADDED], *counts[EXISTING])
 
 
-def _data_file(schema: Mapping[str, Any]) -> dict[int, str]:
+def _make_explicit(record: avro.Record, names: Mapping[int, str], manifest: Manifest) -> None:
+    inherited = {
+        EntryField.SNAPSHOT_ID: manifest.added_snapshot_id,
+        EntryField.SEQUENCE_NUMBER: manifest.values.get(ListField.SEQUENCE_NUMBER),
+        EntryField.FILE_SEQUENCE_NUMBER: manifest.values.get(ListField.SEQUENCE_NUMBER),
+    }
+    for field_id, value in inherited.items():
+        if field_id in names and record[names[field_id]] is None:
+            record[names[field_id]] = value
+
+
+def data_file_names(format_: avro.Format) -> dict[int, str]:
     """Iceberg's id of each field of a data file → the name it has in this manifest."""
-    data_file = next(entry for entry in schema["fields"] if entry["field-id"] == EntryField.DATA_FILE)
+    data_file = next(entry for entry in format_.schema["fields"] if entry["field-id"] == EntryField.DATA_FILE)
     return {entry["field-id"]: entry["name"] for entry in data_file["type"]["fields"]}
 
 
 def _with_row_ids(format_: avro.Format) -> avro.Format:
     """The same with a place for row ids, which a manifest from before the table's upgrade to version 3 lacks."""
-    if EntryField.FIRST_ROW_ID in _data_file(format_.schema):
+    if EntryField.FIRST_ROW_ID in data_file_names(format_):
         return format_
     schema = copy.deepcopy(format_.schema)
     data_file = next(entry for entry in schema["fields"] if entry["field-id"] == EntryField.DATA_FILE)

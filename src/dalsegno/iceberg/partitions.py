@@ -103,6 +103,11 @@ def _novelties(
     return found
 
 
+def may_hold(layout: Layout, manifest: Manifest, values: Sequence[Any]) -> bool:
+    """Whether the bounds in the manifest list leave room for a partition of the manifest's spec."""
+    return _may_hold(_spans(layout, manifest), values)
+
+
 @dataclass(frozen=True)
 class _Span:
     """What a manifest list says about one partition field of a manifest; low and high are None if unknown."""

@@ -57,7 +57,19 @@ def pin(
             return None
         return _branch(history.head.id, kept, age + lifetime_ms)
 
-    return _write(catalog, table, branch_name(consumer), wanted)
+    def wanted_aside(loaded: LoadedTable) -> Ref | None:
+        """A checkpoint that a rollback left aside is on no branch: a tag of its own holds it."""
+        history = history_of(loaded.metadata, after.branch, table=loaded.name)
+        aside = history.snapshots.get(after.snapshot_id) if after.snapshot_id is not None else None
+        if aside is None or any(snapshot.id == aside.id for snapshot in history.ancestors(history.head)):
+            return None
+        age = now_ms - aside.timestamp_ms + lifetime_ms
+        return {"snapshot-id": aside.id, "type": "tag", "max-ref-age-ms": max(age, 1)}
+
+    # The tag first: once the branch has moved on, nothing else holds what was left aside.
+    table, aside = _write(catalog, table, f"{branch_name(consumer)}_aside", wanted_aside)
+    table, line = _write(catalog, table, branch_name(consumer), wanted)
+    return table, line if aside.is_held else aside
 
 
 def held(table: LoadedTable, history: History, consumer: str) -> tuple[frozenset[int], int | None]:

@@ -35,6 +35,8 @@ class Snapshot:
     schema_id: int | None
     manifest_list: str
     summary: Mapping[str, str]
+    #: Whether every row has an id of its own, as in format version 3.
+    has_row_ids: bool = False
 
     def count(self, key: str) -> int | None:
         """A number of the summary, or None where the writer left it out or wrote no number."""

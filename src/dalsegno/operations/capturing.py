@@ -19,7 +19,7 @@ from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.manifests import adds_everything
 from dalsegno.iceberg.partitions import Novelty
-from dalsegno.model.captures import Capture, CapturedTable, CaptureState
+from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Manner
 from dalsegno.model.snapshots import History
 from dalsegno.model.starts import AfterSnapshot, Full, Since, Start
 from dalsegno.model.tables import TableName
@@ -45,6 +45,7 @@ class Request:
     branch: str
     start: Start | None
     end: AfterSnapshot | Since | None
+    manner: Manner
     wish: Wish
 
 
@@ -106,6 +107,7 @@ def _answers(pending: Capture, request: Request) -> bool:
     """Whether a pending capture is what was asked for: the same tables, branch and kind of start."""
     return {captured.table for captured in pending.tables} == set(request.tables) and all(
         captured.upto.branch == request.branch
+        and captured.manner.asks_like(request.manner)
         and (not isinstance(request.end, AfterSnapshot) or captured.upto.snapshot_id == request.end.snapshot_id)
         and (request.start is None or captured.is_full == isinstance(request.start, Full))
         and (request.start is None or captured.is_full or captured.is_first)
@@ -122,7 +124,9 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)
         checkpoint = lake.store.position(request.consumer, table.name)
-        increment = next_increment(table.name, request.consumer, history, checkpoint, start=request.start, end=end)
+        increment = next_increment(
+            table.name, request.consumer, history, checkpoint, start=request.start, end=end, manner=request.manner
+        )
         if increment.root is not None and not adds_everything(table.files, increment.root):
             raise unproven_beginning(table.name, request.consumer, increment.root)
         increments.append(increment)
@@ -183,6 +187,7 @@ def _captured_table(
         is_full=increment.is_full,
         change_table=change_table_name,
         location=f"{folder}/{word}",
+        manner=increment.manner,
     )
 
 
@@ -213,7 +218,7 @@ def _finish(lake: Lake, capture: Capture, wish: Wish, loaded: Sequence[LoadedTab
 
 
 def _all_there(lake: Lake, capture: Capture) -> bool:
-    return all(lake.catalog(c.change_table.catalog).has(c.change_table) for c in capture.tables)
+    return all(lake.catalog(name.catalog).has(name) for c in capture.tables for name in c.tables.values())
 
 
 def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> CapturedTable:
@@ -223,9 +228,11 @@ def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) 
     if set(wish.range_columns) <= set(known["ranges"]) and (not wish.partitions or _are_told(known["partitions"])):
         return captured
     catalog = lake.catalog(captured.change_table.catalog)
-    manifests = [m for m in change_table.published_manifests(catalog, captured) if m.is_data]
+    tables = [change_table.published_manifests(catalog, name) for name in captured.tables.values()]
+    manifests = [manifest for listed in tables for manifest in listed if manifest.is_data]
     history, increment = _recorded_increment(capture, captured, table)
-    looked = look_into(table, history, increment, manifests, known["files"], wish)
+    files = sum(manifest.live_files or 0 for manifest in manifests)
+    looked = look_into(table, history, increment, manifests, files, wish)
     return replace(captured, details={**known, **looked})
 
 
@@ -249,7 +256,10 @@ def _publish(
     table, pin = _pin(lake, capture, captured, table)
     history, increment = _recorded_increment(capture, captured, table)
     contents = contents_of(table, history, increment, lake.settings.io_threads)
-    published = change_table.publish(catalog, table, capture, captured, contents, lake.settings.io_threads)
+    published = {
+        role: change_table.publish(catalog, table, capture, captured, role, contents[role], lake.settings.io_threads)
+        for role in captured.tables
+    }
     if not pin.is_held:
         # Nothing kept the range from expiring while it was read, so look whether it is still all there.
         _recorded_increment(capture, captured, catalog.load(captured.table))
@@ -266,7 +276,15 @@ def _recorded_increment(capture: Capture, captured: CapturedTable, table: Loaded
             hint=f"Give the capture up, and plan anew: dalsegno abandon {capture.id}",
         )
     if captured.is_full:
-        return history, Increment(captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True)
+        return history, Increment(
+            captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True, manner=captured.manner
+        )
     return history, increment_between(
-        captured.table, capture.consumer, history, captured.after, upto, is_first=captured.is_first
+        captured.table,
+        capture.consumer,
+        history,
+        captured.after,
+        upto,
+        is_first=captured.is_first,
+        manner=captured.manner,
     )

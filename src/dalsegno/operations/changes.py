@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dalsegno.errors import UserError
-from dalsegno.model.captures import Capture, CapturedTable
+from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.tables import TableName
 from dalsegno.operations.capturing import Captured, NothingNew, Request
+from dalsegno.operations.queries import query_of
 from dalsegno.plan.increments import Increment
 
 if TYPE_CHECKING:
@@ -100,6 +101,19 @@ class Changes:
         """All that is known of the capture's single source."""
         return self._only().details
 
+    @property
+    def before(self) -> str | None:
+        """The name of the table that shows the changed files as they were, if the capture compares both ends."""
+        name = self._only().tables.get(Role.BEFORE)
+        return None if name is None else str(name)
+
+    def query(self, engine: str = "spark") -> str:
+        """The changed rows with their ``_change_type``, as a query for an engine.
+
+        Of a capture of added files every row is an insert; with both ends, deletes are told, and with keys, updates.
+        """
+        return query_of(self._only(), engine)
+
     def report(self) -> dict[str, Any]:
         """The capture, or None, and each table with its range and details: what ``--json`` shows."""
         if self.capture is None:
@@ -123,6 +137,8 @@ class Changes:
                 {
                     "table": str(captured.table),
                     "change_table": str(captured.change_table),
+                    "before_table": str(captured.tables[Role.BEFORE]) if Role.BEFORE in captured.tables else None,
+                    "changes": captured.manner.changes.value,
                     "location": captured.location,
                     "after": captured.after,
                     "upto": captured.upto,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
@@ -11,15 +11,17 @@ from typing import Any
 
 from dalsegno.clock import from_millis
 from dalsegno.iceberg.catalogs import LoadedTable
-from dalsegno.iceberg.change_table import Contents
+from dalsegno.iceberg.change_table import Contents, Published
+from dalsegno.iceberg.differences import Side, added_since, touched
 from dalsegno.iceberg.entries import read_entries
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.layout import Layout
-from dalsegno.iceberg.manifests import Manifest, Selection, added_by, read_list
+from dalsegno.iceberg.manifests import Manifest, Take, added_by, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.iceberg.pins import Pin
 from dalsegno.iceberg.ranges import column_ranges
-from dalsegno.model.snapshots import History, Snapshot
+from dalsegno.model.captures import Role
+from dalsegno.model.snapshots import History, Operation, Snapshot
 from dalsegno.plan.increments import Increment, Treatment
 
 #: How many files a capture looks at in manifests without being asked, of what it takes and again of what was before:
@@ -44,39 +46,56 @@ def check_columns(tables: Sequence[LoadedTable], wish: Wish) -> None:
             layouts[0].column(name)
 
 
-def contents_of(table: LoadedTable, history: History, increment: Increment, threads: int) -> Contents:
-    """The manifests of an increment and what they add up to."""
+def contents_of(table: LoadedTable, history: History, increment: Increment, threads: int) -> Mapping[Role, Contents]:
+    """The manifests of an increment, for each table that is made of it."""
     if increment.upto.snapshot_id is None:
-        return Contents(None, (), is_whole=False, files=0, rows=0, bytes=0)
+        return {Role.AFTER: Contents(None, (), bytes=0), Role.BEFORE: Contents(None, (), bytes=0)}
     upto = history.snapshots[increment.upto.snapshot_id]
     if increment.is_full:
         listed = read_list(table.files, upto.manifest_list)
-        data = [manifest for manifest in listed.manifests if manifest.is_data]
-        return Contents(
-            listed.format,
-            listed.manifests,
-            is_whole=True,
-            files=sum(manifest.live_files or 0 for manifest in data),
-            rows=sum(manifest.live_rows or 0 for manifest in data),
-            bytes=upto.count("total-files-size"),
-        )
+        takes = tuple(Take(manifest) for manifest in listed.manifests)
+        whole = Contents(listed.format, takes, bytes=upto.count("total-files-size"))
+        return {Role.AFTER: whole, Role.BEFORE: Contents(None, (), bytes=0)}
+    if increment.manner.compares_ends:
+        return _both_ends(table, history, increment, upto)
     selection = added_by(table.files, increment.taken, upto, threads=threads)
-    return Contents(
-        selection.format,
-        selection.manifests,
-        is_whole=False,
-        files=_total(increment.taken, selection, "added-data-files", "added_files") or 0,
-        rows=_total(increment.taken, selection, "added-records", "added_rows") or 0,
-        bytes=_sum(snapshot.count("added-files-size") for snapshot in increment.taken),
-    )
+    takes = tuple(Take(manifest, only_added=True) for manifest in selection.manifests)
+    size = _sum(snapshot.count("added-files-size") for snapshot in increment.taken)
+    return {Role.AFTER: Contents(selection.format, takes, bytes=size)}
+
+
+def _both_ends(table: LoadedTable, history: History, increment: Increment, upto: Snapshot) -> Mapping[Role, Contents]:
+    layout = Layout(table.metadata, increment.upto.schema_id)
+    last = read_list(table.files, upto.manifest_list)
+    after = history.snapshots.get(increment.after.snapshot_id) if increment.after.snapshot_id is not None else None
+    first = None if after is None else read_list(table.files, after.manifest_list)
+    known = first.manifests if first else ()
+    if increment.manner.is_told_by_one_end:
+        sides = Side((), ()), added_since(table.files, layout, known, last.manifests)
+    else:
+        sides = touched(table.files, layout, known, last.manifests)
+    formats = (first.format if first else None, last.format)
+    before_after = [
+        Contents(format_, side.data + tuple(Take(manifest) for manifest in side.deletes), bytes=None)
+        for format_, side in zip(formats, sides, strict=True)
+    ]
+    return {Role.BEFORE: before_after[0], Role.AFTER: before_after[1]}
 
 
 def describe(
-    table: LoadedTable, history: History, increment: Increment, published: Contents, pin: Pin, wish: Wish
+    table: LoadedTable,
+    history: History,
+    increment: Increment,
+    tables: Mapping[Role, Published],
+    pin: Pin,
+    wish: Wish,
 ) -> dict[str, Any]:
     """What is printed and remembered of a captured table."""
-    data = [manifest for manifest in published.manifests if manifest.is_data]
-    looked = look_into(table, history, increment, data, published.files, wish)
+    published = tables[Role.AFTER]
+    before = tables.get(Role.BEFORE)
+    # What changed lies in what was there before as well: a partition may have lost all of its rows.
+    manifests = [manifest for each in tables.values() for manifest in each.data]
+    looked = look_into(table, history, increment, manifests, sum(each.files for each in tables.values()), wish)
     return {
         "snapshots": [
             {
@@ -92,12 +111,25 @@ def describe(
         "files": published.files,
         "rows": published.rows,
         "bytes": published.bytes,
+        "before": None if before is None else {"files": before.files, "rows": before.rows},
         "schema_changed": increment.schema_changed,
+        "columns": Layout(table.metadata, increment.upto.schema_id).top_columns(),
         **looked,
         "pinned": pin.is_held,
         "pin": pin.note,
-        # A whole table is what it holds now; added files are what was added, even if rows were removed since.
-        "exact": True,
+        **exactness(increment),
+    }
+
+
+def exactness(increment: Increment) -> dict[str, Any]:
+    """Whether the rows handed over are the ones that changed, and if not, what they may be more or less."""
+    others = [s for s in increment.taken if s.operation is not Operation.APPEND]
+    if increment.manner.compares_ends or not others:
+        return {"exact": True, "inexact_because": None}
+    return {
+        "exact": False,
+        "inexact_because": f"{len(others)} of the snapshots also removed rows: rows that they only carried over are "
+        "handed over again, and those that they removed are not told; ask for before_after to be exact",
     }
 
 
@@ -147,12 +179,6 @@ def manifests_before(files: Files, history: History, increment: Increment) -> Se
         return ()
     snapshot = history.snapshots.get(increment.after.snapshot_id)
     return None if snapshot is None else read_list(files, snapshot.manifest_list).manifests
-
-
-def _total(snapshots: Sequence[Snapshot], selection: Selection, key: str, attribute: str) -> int | None:
-    """Counts of the manifests, or of the snapshots' summaries where an old writer left the former out."""
-    counts = [getattr(manifest, attribute) for manifest in selection.manifests]
-    return _sum(counts) if None not in counts else _sum(snapshot.count(key) for snapshot in snapshots)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -18,13 +18,14 @@ from dalsegno.errors import CaptureSettled, DalsegnoError, UnknownName, UserErro
 from dalsegno.iceberg import change_table, pins
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
 from dalsegno.iceberg.history import MAIN, history_of
-from dalsegno.model.captures import Capture, CaptureState, Checkpoint
+from dalsegno.model.captures import Capture, CaptureState, Checkpoint, manner_of
 from dalsegno.model.snapshots import Position
 from dalsegno.model.starts import Start, parse_end, parse_start
 from dalsegno.model.tables import TableName
 from dalsegno.operations import capturing, checking, planning
 from dalsegno.operations.changes import Changes
 from dalsegno.operations.details import Wish
+from dalsegno.operations.queries import query_of
 from dalsegno.plan.increments import starting_position
 from dalsegno.settings import Settings
 from dalsegno.store import Mark, Store
@@ -95,6 +96,9 @@ class Lake:
         branch: str = MAIN,
         ranges: Sequence[str] = (),
         partitions: bool | None = None,
+        changes: str | None = None,
+        operations: Sequence[str] | None = None,
+        keys: Sequence[str] = (),
     ) -> Changes:
         """Everything that was added to the tables since the consumer's checkpoint, as change tables.
 
@@ -109,9 +113,21 @@ class Lake:
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
+            manner=manner_of(changes, operations, keys),
             wish=Wish(tuple(ranges), partitions),
         )
         return Changes.of(self, request, capturing.capture(self, request))
+
+    def query(self, capture_id: str, *, engine: str = "spark", table: str | None = None) -> str:
+        """The changed rows of a capture with their ``_change_type``, as a query for an engine."""
+        capture = self.store.capture(capture_id)
+        if capture.state is not CaptureState.READY:
+            raise UserError(f"Capture {capture.id} is {capture.state}, so there is nothing to query.")
+        chosen = [c for c in capture.tables if table is None or c.table == self.name(table)]
+        if len(chosen) != 1:
+            names = ", ".join(str(captured.table) for captured in capture.tables)
+            raise UserError(f"Capture {capture.id} is of {names}.", hint="Choose one of them with --table.")
+        return query_of(chosen[0], engine)
 
     def plan(
         self,

@@ -20,6 +20,7 @@ from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.layout import Layout, UnreadableBound, is_time, read_bound, to_epoch_ms
 from dalsegno.iceberg.manifests import Manifest, adds_everything, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
+from dalsegno.model.captures import Role
 from dalsegno.model.snapshots import History, Position, Snapshot
 from dalsegno.model.starts import Full, Since, Start
 from dalsegno.model.tables import TableName
@@ -186,7 +187,7 @@ class _TablePlanner:
 
     def _manifests(self, increment: Increment) -> Sequence[Manifest]:
         contents = contents_of(self.table, self.history, increment, self.lake.settings.io_threads)
-        return [manifest for manifest in contents.manifests if manifest.is_data]
+        return [take.manifest for take in contents[Role.AFTER].takes if take.manifest.is_data]
 
     def _to_read(self, increment: Increment | None, manifests: Sequence[Manifest]) -> Cost | None:
         if increment is None:

@@ -6,13 +6,14 @@ every snapshot between its ends is known and of a kind that may be captured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange, UserError
+from dalsegno.model.captures import ADDED_FILES, Manner
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Latest, Since, Start
 from dalsegno.model.tables import TableName
@@ -43,6 +44,9 @@ class Increment:
     snapshots: tuple[tuple[Snapshot, Treatment], ...]
     is_first: bool
     is_full: bool
+    manner: Manner = ADDED_FILES
+    #: Whether the snapshots lead from one end to the other; where only the ends count, they need not.
+    is_line: bool = True
     #: Where the range goes back to the table's beginning, its oldest snapshot: the reader must prove that it is.
     root: Snapshot | None = None
 
@@ -53,6 +57,8 @@ class Increment:
     @property
     def has_news(self) -> bool:
         """Whether there is anything to process."""
+        if not self.is_line:
+            return self.moved
         return bool(self.taken) or (self.is_full and self.upto.snapshot_id is not None)
 
     @property
@@ -65,13 +71,13 @@ class Increment:
         return self.after.snapshot_id is not None and self.after.schema_id != self.upto.schema_id
 
 
-def treatment_of(snapshot: Snapshot) -> Treatment:
-    """What a capture of appends does with a snapshot."""
+def treatment_of(snapshot: Snapshot, operations: Collection[Operation] = (Operation.APPEND,)) -> Treatment:
+    """What a capture of such operations does with a snapshot."""
     if snapshot.operation is Operation.REPLACE:
         return Treatment.SKIP_REPLACE
     if _is_empty(snapshot):
         return Treatment.SKIP_EMPTY
-    return Treatment.TAKE if snapshot.operation is Operation.APPEND else Treatment.REFUSE
+    return Treatment.TAKE if snapshot.operation in operations else Treatment.REFUSE
 
 
 def next_increment(
@@ -82,6 +88,7 @@ def next_increment(
     *,
     start: Start | None = None,
     end: AfterSnapshot | Since | None = None,
+    manner: Manner = ADDED_FILES,
 ) -> Increment:
     """The range that a consumer captures next.
 
@@ -91,7 +98,7 @@ def next_increment(
     upto = _end(table, history, end, checkpoint)
     if isinstance(start, Full):
         after = checkpoint or history.position(None)
-        return Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True)
+        return Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True, manner=manner)
     if checkpoint is not None and start is not None:
         raise UserError(
             f"Consumer {consumer!r} has a checkpoint on {table} already, at {checkpoint}; a start is chosen once.",
@@ -100,7 +107,7 @@ def next_increment(
         )
     after = checkpoint or starting_position(table, history, start or DEFAULT_START, upto)
     _refuse_end_before(table, history, after, upto)
-    increment = increment_between(table, consumer, history, after, upto, is_first=checkpoint is None)
+    increment = increment_between(table, consumer, history, after, upto, is_first=checkpoint is None, manner=manner)
     refuse_changes(increment, consumer)
     return increment
 
@@ -124,11 +131,50 @@ def increment_between(
     upto: Snapshot | None,
     *,
     is_first: bool,
+    manner: Manner = ADDED_FILES,
 ) -> Increment:
-    """The range between two places, proven to be without gaps; it may hold changes that a capture refuses."""
-    snapshots, root = _proven_range(table, consumer, history, after, upto)
-    treated = tuple((snapshot, treatment_of(snapshot)) for snapshot in snapshots)
-    return Increment(table, after, history.position(upto), treated, is_first, is_full=False, root=root)
+    """The range between two places, proven to be without gaps; it may hold changes that a capture refuses.
+
+    Where only its ends count, both must be known, and nothing need be proven of what lies between.
+    """
+    is_line = True
+    try:
+        snapshots, root = _proven_range(table, consumer, history, after, upto)
+    except (HistoryLost, UserError):
+        if not manner.compares_ends or not _has_both_ends(history, after):
+            raise
+        snapshots, root, is_line = (), None, False
+    if manner.compares_ends:
+        root = None
+        if not _has_both_ends(history, after):
+            raise _lost(table, consumer, "has expired history", after, "that this snapshot is gone")
+    treated = tuple((snapshot, treatment_of(snapshot, manner.operations)) for snapshot in snapshots)
+    manner = replace(manner, by_row_id=manner.compares_ends and is_line and _has_row_ids(history, after, upto))
+    return Increment(
+        table,
+        after,
+        history.position(upto),
+        treated,
+        is_first,
+        is_full=False,
+        manner=manner,
+        is_line=is_line,
+        root=root,
+    )
+
+
+def _has_row_ids(history: History, after: Position, upto: Snapshot | None) -> bool:
+    """Whether rows can be followed from one end to the other: both must be of format version 3.
+
+    It takes a line between them as well: a rollback brings rows back that are older than the checkpoint.
+    """
+    first = history.snapshots.get(after.snapshot_id) if after.snapshot_id is not None else None
+    return first is not None and upto is not None and first.has_row_ids and upto.has_row_ids
+
+
+def _has_both_ends(history: History, after: Position) -> bool:
+    known = after.snapshot_id is None or after.snapshot_id in history.snapshots
+    return known and after.table_uuid == history.table_uuid
 
 
 def starting_position(table: TableName, history: History, start: Start, head: Snapshot | None) -> Position:

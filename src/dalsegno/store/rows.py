@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Table, and_
 
-from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Checkpoint
-from dalsegno.model.snapshots import Position
+from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, CaptureState, ChangeKind, Checkpoint, Manner
+from dalsegno.model.snapshots import Operation, Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import tables
 
@@ -60,10 +60,31 @@ def captured_table_values(capture: Capture) -> list[dict[str, Any]]:
             "change_table": str(captured.change_table),
             "dropped": False,
             "location": captured.location,
+            "manner": manner_values(captured.manner),
             "details": dict(captured.details),
         }
         for ordinal, captured in enumerate(capture.tables)
     ]
+
+
+def manner_values(manner: Manner) -> dict[str, Any]:
+    return {
+        "changes": manner.changes.value,
+        "operations": sorted(operation.value for operation in manner.operations),
+        "keys": list(manner.keys),
+        "by_row_id": manner.by_row_id,
+    }
+
+
+def manner_of(values: Mapping[str, Any]) -> Manner:
+    if not values:
+        return ADDED_FILES
+    return Manner(
+        ChangeKind(values["changes"]),
+        frozenset(map(Operation, values["operations"])),
+        tuple(values["keys"]),
+        values["by_row_id"],
+    )
 
 
 def captures_of(rows: Iterable[RowMapping]) -> list[Capture]:
@@ -98,6 +119,7 @@ def _captured_table_of(row: RowMapping) -> CapturedTable:
         is_full=row[columns.is_full],
         change_table=TableName.of(row[columns.change_table]),
         location=row[columns.location],
+        manner=manner_of(row[columns.manner]),
         details=row[columns.details],
     )
 

@@ -123,6 +123,8 @@ capture_tables = Table(
     Column("location", Text, nullable=False),
     # Text rather than PostgreSQL's jsonb: that one refuses \u0000, which a partition value may hold.
     Column("details", JSON, nullable=False),
+    # How it is captured; empty: the added files, as before there was another way.
+    Column("manner", JSON, nullable=False, server_default="{}"),
 )
 
 #: Rule 1: this is what keeps a capture until it is settled. SQLite uses a partial index only for a query that

@@ -16,7 +16,7 @@ from dalsegno.store.database import Database
 from dalsegno.store.tables import metadata, schema_version
 
 #: The newest step under ``versions``.
-HEAD = "0001"
+HEAD = "0002"
 
 
 def migrate(database: Database) -> None:
