@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -265,3 +266,15 @@ def files_below(folder: Path, wanted: Callable[[Path], bool] = lambda _: True) -
 
 def times(found: Iterable[Mapping[str, Any]], key: str) -> Counter[Any]:
     return Counter(item[key] for item in found)
+
+
+def duckdb_rows(query: str, parameters: Sequence[Any] = ()) -> Rows:
+    """The rows of a query in DuckDB, with its Iceberg support as the package index has it."""
+    import duckdb
+
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
+        for name in ("avro", "iceberg"):
+            folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
+            connection.execute(f"load '{folder / f'{name}.duckdb_extension'}'")
+        connection.execute("set timezone = 'UTC'")
+        return arrow_rows(connection.execute(query, list(parameters)).to_arrow_table())

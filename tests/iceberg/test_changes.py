@@ -10,7 +10,7 @@ import pytest
 
 from dalsegno import Changes
 from dalsegno.errors import HistoryLost, UnsupportedChange, UserError
-from tests.iceberg.support import COPY_ON_WRITE, MERGE_ON_READ, Place, Rows, Source, numbered
+from tests.iceberg.support import COPY_ON_WRITE, MERGE_ON_READ, Place, Rows, Source, duckdb_rows, numbered
 
 pytestmark = pytest.mark.spark
 
@@ -167,6 +167,14 @@ def test_a_row_that_came_back_by_a_rollback_is_an_upsert(place: Place) -> None:
     place.call(f"rollback_to_snapshot('{source.name}', {kept})")
     changes = source.capture(changes="upserts", keys=["id"])
     assert Counter(row[:3] for row in place.spark_rows(changes.query()).elements()) == Counter([(5, "d2", 5)])
+
+
+@pytest.mark.parametrize("modes", [COPY_ON_WRITE, MERGE_ON_READ], ids=["copy-on-write", "merge-on-read"])
+def test_another_engine_tells_the_same(place: Place, modes: dict[str, str]) -> None:
+    source = begun(place, 2, modes)
+    source.sql("update {t} set v = 100 where id = 4", "delete from {t} where id = 5")
+    changes = source.capture(changes="before_after", keys=["id"])
+    assert duckdb_rows(changes.query("duckdb")) == place.spark_rows(changes.query("spark"))
 
 
 def test_rows_that_are_alike_are_counted(place: Place) -> None:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from dalsegno import Changes
-from tests.iceberg.support import MERGE_MANIFESTS, MERGE_ON_READ, Place, Rows, Source, arrow_rows, plain, rows
+from tests.iceberg.support import (
+    MERGE_MANIFESTS,
+    MERGE_ON_READ,
+    Place,
+    Rows,
+    Source,
+    arrow_rows,
+    duckdb_rows,
+    plain,
+    rows,
+)
 
 pytestmark = [
     pytest.mark.spark,
@@ -48,15 +57,7 @@ def by_daft(place: Place, changes: Changes) -> Rows:
 
 
 def by_duckdb(place: Place, changes: Changes) -> Rows:
-    import duckdb
-
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
-        for name in ("avro", "iceberg"):
-            folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
-            connection.execute(f"load '{folder / f'{name}.duckdb_extension'}'")
-        connection.execute("set timezone = 'UTC'")
-        scanned = connection.execute("select * from iceberg_scan(?)", [metadata_location(place, changes)])
-        return arrow_rows(scanned.fetch_arrow_table())
+    return duckdb_rows("select * from iceberg_scan(?)", [metadata_location(place, changes)])
 
 
 ENGINES: dict[str, Callable[[Place, Changes], Rows]] = {

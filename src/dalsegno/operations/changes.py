@@ -112,7 +112,7 @@ class Changes:
 
         Of a capture of added files every row is an insert; with both ends, deletes are told, and with keys, updates.
         """
-        return query_of(self._only(), engine)
+        return query_of(self._only(), engine, lambda name: self.lake.load(name).metadata_location)
 
     def report(self) -> dict[str, Any]:
         """The capture, or None, and each table with its range and details: what ``--json`` shows."""

@@ -127,7 +127,7 @@ class Lake:
         if len(chosen) != 1:
             names = ", ".join(str(captured.table) for captured in capture.tables)
             raise UserError(f"Capture {capture.id} is of {names}.", hint="Choose one of them with --table.")
-        return query_of(chosen[0], engine)
+        return query_of(chosen[0], engine, lambda name: self.load(name).metadata_location)
 
     def plan(
         self,

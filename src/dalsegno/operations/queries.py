@@ -1,4 +1,4 @@
-"""The query that turns the two tables of a capture into rows that say what happened to them.
+"""The query that turns the tables of a capture into rows that say what happened to them.
 
 Nobody should have to write ``EXCEPT ALL`` by hand. The rows of the touched files at the two ends of a range differ by
 what changed: in ``after`` but not in ``before`` is new, the reverse is gone, and a row that both have is unchanged, as
@@ -7,42 +7,53 @@ often as both have it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from dalsegno.errors import UserError
 from dalsegno.model.captures import CapturedTable, ChangeKind, Role
 from dalsegno.model.tables import TableName
 
+CHANGE_TYPE = "_change_type"
+
 
 class Engine(StrEnum):
-    """Whose way of quoting names."""
+    """Whose SQL it is."""
 
+    #: Reads tables by their names.
     SPARK = "spark"
+    #: Reads tables by their metadata files.
     DUCKDB = "duckdb"
 
 
 _QUOTES = {Engine.SPARK: "`", Engine.DUCKDB: '"'}
 
-CHANGE_TYPE = "_change_type"
 
-
-def query_of(captured: CapturedTable, engine: str) -> str:
-    """What a captured table is asked for, as a query for an engine."""
+def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableName], str]) -> str:
+    """What a captured table is asked for, as a query for an engine; ``metadata_of`` finds a table's metadata file."""
     chosen, manner = _engine(engine), captured.manner
-    columns = [str(name) for name in captured.details["columns"]]
-    after = captured.tables[Role.AFTER]
+    if chosen is Engine.SPARK:
+        sources = {role: _dotted(chosen, name) for role, name in captured.tables.items()}
+    else:
+        sources = {role: f"iceberg_scan({_text(metadata_of(name))})" for role, name in captured.tables.items()}
+    columns = tuple(str(name) for name in captured.details["columns"])
+    after, before = sources[Role.AFTER], sources.get(Role.BEFORE)
     since = captured.after.sequence_number
     if manner.is_told_by_one_end:
-        return _newer_rows(chosen, after, columns, since)
-    if Role.BEFORE not in captured.tables:
-        return inserts_query(chosen, after, columns)
-    before = captured.tables[Role.BEFORE]
+        if chosen is not Engine.SPARK:
+            raise UserError(
+                f"The upserts of {captured.table} are told by the ids of rows, which {chosen} does not show.",
+                hint="Capture with --changes before_after, or query with Spark.",
+            )
+        return f"SELECT {_names(chosen, columns)} FROM {after} WHERE _last_updated_sequence_number > {since}"
+    if before is None:
+        return f"SELECT {_names(chosen, columns)}, 'insert' AS {CHANGE_TYPE} FROM {after}"
     # Not every engine shows the ids of rows; comparing whole rows always works.
     if manner.by_row_id and chosen is Engine.SPARK:
-        changes = row_id_query(chosen, after, before, columns, since)
+        changes = followed(chosen, after, before, columns, since)
     else:
-        changes = changes_query(chosen, after, before, columns, manner.keys)
+        changes = compared(chosen, after, before, columns, manner.keys)
     match manner.changes:
         case ChangeKind.UPSERTS:
             return f"SELECT * FROM (\n{changes}\n) WHERE {CHANGE_TYPE} IN ('insert', 'update_after')"
@@ -52,65 +63,58 @@ def query_of(captured: CapturedTable, engine: str) -> str:
             return changes
 
 
-def row_id_query(engine: Engine, after: TableName, before: TableName, columns: Sequence[str], since: int) -> str:
-    """The same as ``changes_query`` on a table of format version 3, where a row keeps its id when it is updated.
-
-    A row is new or updated if it was last updated after the range began; one that was set to what it was before counts
-    as updated.
-    """
-    names, newer = _names(engine, columns), f"_last_updated_sequence_number > {since}"
-    new, old = _source(engine, after), _source(engine, before)
-    of_new, of_old = _names(engine, columns, "n"), _names(engine, columns, "o")
-    return f"""WITH newer AS (SELECT {names}, _row_id FROM {new} WHERE {newer}),
-older AS (SELECT {names}, _row_id FROM {old})
-SELECT {of_new}, CASE WHEN o._row_id IS NULL THEN 'insert' ELSE 'update_after' END AS {CHANGE_TYPE}
-FROM newer n LEFT JOIN older o ON n._row_id = o._row_id
-UNION ALL
-SELECT {of_old}, 'update_before' AS {CHANGE_TYPE} FROM older o JOIN newer n ON n._row_id = o._row_id
-UNION ALL
-SELECT {of_old}, 'delete' AS {CHANGE_TYPE}
-FROM older o LEFT JOIN (SELECT _row_id FROM {new}) n ON n._row_id = o._row_id WHERE n._row_id IS NULL"""
-
-
-def _newer_rows(engine: Engine, after: TableName, columns: Sequence[str], since: int) -> str:
-    source = _source(engine, after)
-    return f"SELECT {_names(engine, columns)} FROM {source} WHERE _last_updated_sequence_number > {since}"
-
-
-def _names(engine: Engine, columns: Sequence[str], of: str = "") -> str:
-    return ", ".join(f"{of}{'.' * bool(of)}{quoted(engine, column)}" for column in columns)
-
-
-def changes_query(
-    engine: Engine, after: TableName | str, before: TableName | str, columns: Sequence[str], keys: Sequence[str]
-) -> str:
-    """Every changed row with its ``_change_type``.
+def compared(engine: Engine, after: str, before: str, columns: Sequence[str], keys: Sequence[str]) -> str:
+    """Every changed row with its ``_change_type``, found by comparing whole rows.
 
     Without keys, that is ``insert`` or ``delete``. With keys, a row whose key is on both sides was updated:
     ``update_before`` is how it was, ``update_after`` how it is.
     """
     names = _names(engine, columns)
     sides = f"""WITH added AS (
-  SELECT {names} FROM {_source(engine, after)} EXCEPT ALL SELECT {names} FROM {_source(engine, before)}
+  SELECT {names} FROM {after} EXCEPT ALL SELECT {names} FROM {before}
 ), removed AS (
-  SELECT {names} FROM {_source(engine, before)} EXCEPT ALL SELECT {names} FROM {_source(engine, after)}
+  SELECT {names} FROM {before} EXCEPT ALL SELECT {names} FROM {after}
 )"""
-    if not keys:
-        return f"""{sides}
-SELECT {names}, 'insert' AS {CHANGE_TYPE} FROM added
-UNION ALL
-SELECT {names}, 'delete' AS {CHANGE_TYPE} FROM removed"""
-    key_names = _names(engine, keys)
-    return f"""{sides}
-{_typed(engine, columns, keys, "added", "removed", ("update_after", "insert"), key_names)}
-UNION ALL
-{_typed(engine, columns, keys, "removed", "added", ("update_before", "delete"), key_names)}"""
+    added = _Side("added", "removed", "update_after", "insert")
+    removed = _Side("removed", "added", "update_before", "delete")
+    return f"{sides}\n{added.typed(engine, columns, keys)}\nUNION ALL\n{removed.typed(engine, columns, keys)}"
 
 
-def inserts_query(engine: Engine, table: TableName, columns: Sequence[str]) -> str:
-    """Every row of a change table of added files, in the form of ``changes_query``."""
-    names = _names(engine, columns)
-    return f"SELECT {names}, 'insert' AS {CHANGE_TYPE} FROM {_source(engine, table)}"
+def followed(engine: Engine, after: str, before: str, columns: Sequence[str], since: int) -> str:
+    """The same on a table of format version 3, where a row keeps its id when it is updated: nothing is compared.
+
+    A row is new or updated if it was last updated after the range began; one that was set to what it was before counts
+    as updated.
+    """
+    names, of_new, of_old = (_names(engine, columns, of) for of in ("", "n", "o"))
+    return f"""WITH newer AS (SELECT {names}, _row_id FROM {after} WHERE _last_updated_sequence_number > {since}),
+older AS (SELECT {names}, _row_id FROM {before})
+SELECT {of_new}, CASE WHEN o._row_id IS NULL THEN 'insert' ELSE 'update_after' END AS {CHANGE_TYPE}
+FROM newer n LEFT JOIN older o ON n._row_id = o._row_id
+UNION ALL
+SELECT {of_old}, 'update_before' AS {CHANGE_TYPE} FROM older o JOIN newer n ON n._row_id = o._row_id
+UNION ALL
+SELECT {of_old}, 'delete' AS {CHANGE_TYPE}
+FROM older o LEFT JOIN (SELECT _row_id FROM {after}) n ON n._row_id = o._row_id WHERE n._row_id IS NULL"""
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The rows that one end has and the other has not."""
+
+    name: str
+    other: str
+    #: What became of a row whose key the other side has as well, and of one whose key it has not.
+    paired: str
+    alone: str
+
+    def typed(self, engine: Engine, columns: Sequence[str], keys: Sequence[str]) -> str:
+        if not keys:
+            return f"SELECT {_names(engine, columns)}, '{self.alone}' AS {CHANGE_TYPE} FROM {self.name}"
+        same = " AND ".join(f"s.{_quoted(engine, key)} IS NOT DISTINCT FROM o.{_quoted(engine, key)}" for key in keys)
+        others = f"SELECT DISTINCT {_names(engine, keys)}, TRUE AS _paired FROM {self.other}"
+        kind = f"CASE WHEN o._paired THEN '{self.paired}' ELSE '{self.alone}' END AS {CHANGE_TYPE}"
+        return f"SELECT {_names(engine, columns, 's')}, {kind}\nFROM {self.name} s LEFT JOIN ({others}) o ON {same}"
 
 
 def _engine(name: str) -> Engine:
@@ -120,28 +124,18 @@ def _engine(name: str) -> Engine:
         raise UserError(f"{name!r} is no engine that queries are written for: expected {', '.join(Engine)}.") from None
 
 
-def quoted(engine: Engine, name: str) -> str:
+def _names(engine: Engine, columns: Sequence[str], of: str = "") -> str:
+    return ", ".join(f"{of}{'.' * bool(of)}{_quoted(engine, column)}" for column in columns)
+
+
+def _dotted(engine: Engine, table: TableName) -> str:
+    return ".".join(_quoted(engine, part) for part in (table.catalog, *table.identifier))
+
+
+def _quoted(engine: Engine, name: str) -> str:
     quote = _QUOTES[engine]
     return quote + name.replace(quote, quote * 2) + quote
 
 
-def _typed(
-    engine: Engine,
-    columns: Sequence[str],
-    keys: Sequence[str],
-    side: str,
-    other: str,
-    types: tuple[str, str],
-    key_names: str,
-) -> str:
-    names = _names(engine, columns, "s")
-    same = " AND ".join(f"s.{quoted(engine, key)} IS NOT DISTINCT FROM o.{quoted(engine, key)}" for key in keys)
-    paired, alone = types
-    return f"""SELECT {names}, CASE WHEN o._paired THEN '{paired}' ELSE '{alone}' END AS {CHANGE_TYPE}
-FROM {side} s LEFT JOIN (SELECT DISTINCT {key_names}, TRUE AS _paired FROM {other}) o ON {same}"""
-
-
-def _source(engine: Engine, table: TableName | str) -> str:
-    if isinstance(table, str):
-        return table
-    return ".".join(quoted(engine, part) for part in (table.catalog, *table.identifier))
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
