@@ -81,7 +81,8 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
     elif captured.is_full:
         yield f"{captured.table}: the whole table as of {place(captured.upto)}, for {consumer}."
     else:
-        yield f"{captured.table}: all that was added after {place(captured.after)}, for {consumer}."
+        what = "changed" if captured.manner.compares_ends else "was added"
+        yield f"{captured.table}: all that {what} after {place(captured.after)}, for {consumer}."
     if captured.is_first and start is None and not is_resumed:
         yield "  It is the first capture of this consumer, so it begins at the earliest; choose with --from."
     yield f"  change table   {captured.change_table}"

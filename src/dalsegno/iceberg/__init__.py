@@ -8,6 +8,7 @@ the manifests those name. No data file is ever opened.
     avro         manifest lists and manifests, with the schema embedded in each file
     history      metadata file → model.History
     manifests    which manifests hold what a range of snapshots added, filtered where others are mixed in
+    differences  which files differ between two states of a table, whatever happened in between
     change_table a cloned metadata file + copied manifests + one register call
     entries      files, partitions and bounds inside manifests, for ranges and reports
     pins         the branch that keeps unprocessed history from expiring

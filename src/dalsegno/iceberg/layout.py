@@ -81,7 +81,7 @@ class Layout:
                 hint=f"Did you mean {close[0]!r}?" if close else f"Columns: {', '.join(self.schema.column_names)}.",
             ) from None
         if not isinstance(field.field_type, PrimitiveType):
-            raise UserError(f"Column {name!r} is a {field.field_type}; a range needs a column of single values.")
+            raise UserError(f"Column {name!r} is a {field.field_type}; expected a column of single values.")
         return field
 
     def top_columns(self) -> list[str]:

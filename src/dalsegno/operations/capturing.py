@@ -71,7 +71,7 @@ def capture(lake: Lake, request: Request) -> Captured | NothingNew:
     for attempt in range(_ATTEMPTS):
         pending = _pending(lake, request)
         if pending is not None:
-            check_columns([lake.load(table) for table in request.tables], request.wish)
+            check_columns([lake.load(table) for table in request.tables], request.wish, request.manner)
             return Captured(_finish(lake, pending, request.wish), is_resumed=True)
         loaded, increments = _increments(lake, request)
         try:
@@ -119,7 +119,7 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
     # One moment for all tables, taken before the first is loaded: each then has all it held at that moment.
     end = request.end or (Since(to_millis(lake.clock())) if len(request.tables) > 1 else None)
     loaded = [lake.load(table) for table in request.tables]
-    check_columns(loaded, request.wish)
+    check_columns(loaded, request.wish, request.manner)
     increments = []
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)

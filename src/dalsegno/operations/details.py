@@ -20,7 +20,7 @@ from dalsegno.iceberg.manifests import Manifest, Take, added_by, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.iceberg.pins import Pin
 from dalsegno.iceberg.ranges import column_ranges
-from dalsegno.model.captures import Role
+from dalsegno.model.captures import Manner, Role
 from dalsegno.model.snapshots import History, Operation, Snapshot
 from dalsegno.plan.increments import Increment, Treatment
 
@@ -38,12 +38,15 @@ class Wish:
     partitions: bool | None = None
 
 
-def check_columns(tables: Sequence[LoadedTable], wish: Wish) -> None:
-    """Refuse a column that none of the tables has, before anything is done."""
+def check_columns(tables: Sequence[LoadedTable], wish: Wish, manner: Manner) -> None:
+    """Refuse a range of a column that none of the tables has, and a key that one has not, before anything is done."""
     layouts = [Layout(table.metadata, table.metadata.get("current-schema-id", 0)) for table in tables]
     for name in wish.range_columns:
         if not any(layout.has_column(name) for layout in layouts):
             layouts[0].column(name)
+    for layout in layouts:
+        for key in manner.keys:
+            layout.column(key)
 
 
 def contents_of(table: LoadedTable, history: History, increment: Increment, threads: int) -> Mapping[Role, Contents]:
