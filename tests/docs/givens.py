@@ -49,6 +49,17 @@ def three_empty_targets() -> None:
         catalog.create_table("media.playback_by_day", by_day, partition_spec=BY_DAY)
 
 
+def targets_that_are_up_to_date() -> None:
+    three_empty_targets()
+    with _catalog() as catalog:
+        rows = catalog.load_table("media.playback").scan().to_arrow()
+        catalog.load_table("media.playback_daily").append(rows)
+        for name, key in (("playback_by_title", "title"), ("playback_by_day", "event_day")):
+            target = catalog.load_table(f"media.{name}")
+            sums = rows.group_by(key).aggregate([("seconds", "sum")]).rename_columns([key, "seconds"])
+            target.append(sums.cast(target.schema().as_arrow()))
+
+
 def a_consumer_that_has_processed_it() -> None:
     with Lake.open() as lake, lake.capture("media.playback", consumer="daily"):
         pass
@@ -62,6 +73,12 @@ def a_new_day_and_late_rows() -> None:
 def a_deleted_row() -> None:
     with _playback() as table:
         table.delete("title = 'Solaris'")
+
+
+def a_corrected_row() -> None:
+    with _playback() as table:
+        stalker = table.scan("title = 'Stalker'").to_arrow()
+        table.overwrite(stalker.set_column(2, SCHEMA.as_arrow().field("seconds"), [[90]]), "title = 'Stalker'")
 
 
 def an_expiry_that_went_too_far() -> None:
@@ -99,9 +116,11 @@ GIVENS: dict[str, Callable[[], None]] = {
     for make in (
         a_playback_table,
         three_empty_targets,
+        targets_that_are_up_to_date,
         a_consumer_that_has_processed_it,
         a_new_day_and_late_rows,
         a_deleted_row,
+        a_corrected_row,
         an_expiry_that_went_too_far,
         a_table_made_anew,
         orders_and_payments,

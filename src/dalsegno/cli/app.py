@@ -117,7 +117,8 @@ def capture(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="added (the default: the files that were added) or before_after (both ends: deletes and updates too)",
+            help="added (the default: the files that were added), before_after (deletes and updates too), upserts, "
+            "keys or range",
         ),
     ] = None,
     operations: Annotated[

@@ -67,7 +67,7 @@ def pin(
         return {"snapshot-id": aside.id, "type": "tag", "max-ref-age-ms": max(age, 1)}
 
     # The tag first: once the branch has moved on, nothing else holds what was left aside.
-    table, aside = _write(catalog, table, f"{branch_name(consumer)}_aside", wanted_aside)
+    table, aside = _write(catalog, table, f"{branch_name(consumer)}:aside", wanted_aside)
     table, line = _write(catalog, table, branch_name(consumer), wanted)
     return table, line if aside.is_held else aside
 

@@ -246,7 +246,8 @@ def _pin(lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTab
     line = history_of(table.metadata, captured.upto.branch, table=table.name)
     in_line = any(snapshot.id == captured.after.snapshot_id for snapshot in line.ancestors(line.head))
     after = captured.upto if captured.is_full and not in_line else captured.after
-    return lake.pin(table, capture.consumer, after)
+    # A capture that compares both ends may come from another branch than the checkpoint's.
+    return lake.pin(table, capture.consumer, replace(after, branch=captured.upto.branch))
 
 
 def _publish(
