@@ -315,6 +315,6 @@ def _ways_on(increment: Increment, consumer: str, first: Snapshot) -> str:
     take = f", first take what was added before it: dalsegno capture {whose} --upto {before}; then" if before else ""
     return (
         f"To capture it exactly: dalsegno capture {whose} --changes before_after. "
-        "To take the whole table again: --from full. "
+        f"To take the whole table again: dalsegno capture {whose} --from full. "
         f"To step over it knowingly{take}: dalsegno checkpoints set {whose} --to {first.id}."
     )

@@ -53,7 +53,8 @@ class Place:
         try:
             yield
         except (DBAPIError, PoolTimeout) as error:
-            said = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
+            cause = _first_cause(error)
+            said = " ".join(str(cause.orig if isinstance(cause, DBAPIError) else cause).split())
             hint = next((hint for part, hint in HINTS.items() if part in said.lower()), OTHERWISE)
             for secret in filter(None, self._secrets()):
                 said = said.replace(secret, "***")
@@ -64,3 +65,13 @@ class Place:
         for key, value in self.url.normalized_query.items():
             if "password" in key:
                 yield from value
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """On a full disk SQLite rolls everything back by itself, and going back to a savepoint then fails as well."""
+    link: BaseException | None = error
+    while link is not None:
+        if isinstance(link, DBAPIError | PoolTimeout) and "no such savepoint" not in str(link):
+            return link
+        link = link.__context__
+    return error
