@@ -11,7 +11,7 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test check format lock bench-capture clean
+.PHONY: help setup setup-demo demo test check format lock bench-capture bench-changes clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ format: setup ## format the code and repair what the linter can
 
 bench-capture: setup ## measure how long a capture takes
 	$(BIN)/python -m benchmarks.capture
+
+bench-changes: setup ## measure how long it takes to get the rows that a MERGE changed
+	$(BIN)/python -m benchmarks.changes
 
 setup: ## make .venv for development (the other targets do it when needed)
 	@$(PYTHON) scripts/setup.py dev
