@@ -3,8 +3,12 @@
     DalsegnoError
     ├── UserError                  fix the input and try again
     │   ├── SettingsError          the settings file or the environment
-    │   ├── UnknownName            a catalog, table, branch, consumer or capture that is not there
-    │   └── CaptureSettled         the capture was committed or abandoned before
+    │   ├── UnknownName            a catalog, table, consumer, workflow, run … that is not there
+    │   ├── NotReached             a step that has not begun
+    │   ├── InvalidWorkflow        a workflow's text, with everything that is wrong with it
+    │   ├── CaptureSettled         the capture was committed or abandoned before
+    │   ├── SelError               an expression that cannot be read or evaluated
+    │   └── ParamError             a parameter that cannot be set, or has no value
     ├── DataError                  the tables are not as they must be; nothing was changed
     │   ├── HistoryLost            the range cannot be proven gap-free: expired, rolled back, replaced
     │   ├── UnsupportedChange      the range holds a change that this capture may not deliver
@@ -18,6 +22,9 @@ Callers treat the three branches differently, so exit codes and HTTP codes are m
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 class DalsegnoError(Exception):
@@ -49,8 +56,62 @@ class UnknownName(UserError):
     """A catalog, table, branch, consumer or capture that is not there."""
 
 
+class NotReached(UserError):
+    """A step that has not begun, and may never do so."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a text, and where."""
+
+    message: str
+    #: Counted from 1; 0 if what is wrong was not read from a text.
+    line: int = 0
+    column: int = 0
+    #: The way to it, such as ``workflow.jobs[2].timeout``.
+    path: str = ""
+    hint: str | None = None
+    #: It may be meant so.
+    is_warning: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+    def located(self, file: str) -> str:
+        """One line, as compilers write it: editors jump to the place."""
+        where = f"{file}:{self.line}:{self.column}" if self.line else ": ".join(filter(None, (file, self.path)))
+        return f"{where}: {'warning: ' if self.is_warning else ''}{self}"
+
+
+class InvalidWorkflow(UserError):
+    """A workflow's text, with everything that is wrong with it."""
+
+    def __init__(self, problems: Sequence[Problem], *, file: str = "workflow", unlisted: int = 0) -> None:
+        lines = [problem.located(file) for problem in problems]
+        if unlisted:
+            lines.append(f"{file}: {unlisted} more problems are not listed")
+        super().__init__("\n".join(lines))
+        self.problems = tuple(problems)
+        self.file = file
+
+
 class CaptureSettled(UserError):
     """The capture was committed or abandoned before."""
+
+
+class SelError(UserError):
+    """An expression that cannot be read, or was stopped or refused while it was evaluated."""
+
+    def __init__(
+        self, message: str, *, line: int | None = None, column: int | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message if line is None else f"line {line}, column {column}: {message}", hint=hint)
+        self.line = line
+        self.column = column
+
+
+class ParamError(UserError):
+    """A parameter cannot be set, or its value cannot be made."""
 
 
 class DataError(DalsegnoError):

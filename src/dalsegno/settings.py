@@ -55,6 +55,15 @@ class CatalogSettings:
 
 
 @dataclass(frozen=True)
+class ConnectionSettings:
+    """A database that SQL steps can name."""
+
+    name: str
+    #: A SQLAlchemy URL.
+    url: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Settings:
     """What can be set; see docs/reference/settings.md."""
 
@@ -70,11 +79,42 @@ class Settings:
     capture_days: int = 7
     #: How many threads copy manifests.
     io_threads: int = 8
+    #: How many steps one process runs at the same time.
+    workers: int = 32
+    #: The folder in which steps keep their logs and files.
+    jobs_folder: str = ".dalsegno/jobs"
+    #: Where the files are that workflows refer to as ``$FILE{…}``, ``$S3{…}`` and ``$GS{…}`` by relative names: a
+    #: folder, by default that of the workflow's own file, or an address such as s3://bucket/sql.
+    files_location: str = "."
+    #: Secrets by name, for parameters of workflows; best taken from the environment: ``token = "${TOKEN}"``.
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    #: The Spark Connect server that Spark steps use, as ``sc://…``; without one, dalsegno runs one on this machine.
+    spark_remote: str | None = None
+    #: The memory of a local Spark, as Java writes it.
+    spark_memory: str = "1g"
+    #: How many minutes a local Spark waits for the next step before it stops.
+    spark_idle_minutes: int = 15
+    #: Spark's own configuration, of the local server and of what is submitted.
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    #: How many megabytes of what an attempt of a step prints are kept.
+    log_limit_mb: int = 64
+    #: Variables of dalsegno's own environment that steps get as well; ``AWS_*`` means all that begin so.
+    pass_environment: tuple[str, ...] = ()
+    #: Folders outside the root from which steps may take files.
+    job_folders: tuple[str, ...] = ()
+    #: Hosts and networks that HTTP steps may call although they are not public.
+    http_allow: tuple[str, ...] = ()
+    #: The databases of SQL steps, by name.
+    connections: Mapping[str, ConnectionSettings] = field(default_factory=dict)
     catalogs: Mapping[str, CatalogSettings] = field(default_factory=dict)
 
     @property
     def capture_lifetime(self) -> timedelta:
         return timedelta(days=self.capture_days)
+
+    @property
+    def jobs_path(self) -> Path:
+        return self.root / self.jobs_folder
 
     def catalog(self, name: str) -> CatalogSettings:
         """The catalog's settings, or an error that lists the ones there are."""
@@ -83,6 +123,15 @@ class Settings:
         raise UnknownName(
             f"There is no catalog {name!r}; the settings name {', '.join(sorted(self.catalogs))}.",
             hint=f"Correct the name, set default_catalog, or add [catalogs.{name}] to {self.root / FILE_NAME}.",
+        )
+
+    def connection(self, name: str) -> ConnectionSettings:
+        """The connection's settings, or an error that lists the ones there are."""
+        if name in self.connections:
+            return self.connections[name]
+        raise UnknownName(
+            f"There is no connection {name!r}; the settings name {', '.join(sorted(self.connections)) or 'none'}.",
+            hint=f"Correct the name, or add [connections.{name}] with a url to {self.root / FILE_NAME}.",
         )
 
 
@@ -100,16 +149,20 @@ def load(
     if named is not None and not named.is_file():
         raise SettingsError(f"The settings file {named} does not exist.", hint="Create it, or name another one.")
     found = named or _nearest_file(working_folder)
-    values = _read(found) if found else {}
+    values = _flat(_read(found)) if found else {}
     _refuse_unknown(values, _names(Settings) - {"root"}, f"{found or FILE_NAME}")
     values |= _from_environment(environment)
     values |= {name: value for name, value in flags.items() if value is not None}
     root = found.resolve().parent if found else working_folder.resolve()
+    values["spark_conf"] = _properties("[spark.conf]", values.get("spark_conf", {}))
     tables = values.pop("catalogs", {})
     if not isinstance(tables, Mapping):
         raise SettingsError("[catalogs] must hold one table per catalog, such as [catalogs.lake].")
     catalogs = {name: _catalog(name, table, environment) for name, table in tables.items()}
+    values["connections"] = _connections(values.get("connections", {}), environment)
     settings = Settings(root=root, **_checked(Settings, _expanded(values, environment), "the settings"))
+    if settings.spark_remote and not settings.spark_remote.startswith("sc://"):
+        raise SettingsError(f"spark.remote is {settings.spark_remote!r}, expected sc://HOST:PORT.")
     settings = replace(settings, catalogs=catalogs or {settings.default_catalog: _embedded(settings.default_catalog)})
     return _with_absolute_paths(settings)
 
@@ -130,13 +183,38 @@ def _read(file: Path) -> dict[str, Any]:
         raise SettingsError(f"{file} is not valid TOML: {error}.") from error
 
 
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    """What the file says in the table ``[spark]`` is known here as ``spark_…``."""
+    table = values.pop("spark", {})
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"[spark] must be a table, found {table!r}.", hint='For instance: spark.memory = "2g"')
+    return values | {f"spark_{name}": value for name, value in table.items()}
+
+
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name in _names(Settings) - {"root", "catalogs"}:
+    for name in _names(Settings) - {"root", "catalogs", "connections", "secrets", "spark_conf"}:
         text = environment.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")
-        if text is not None:
+        if text is None:
+            continue
+        if isinstance(getattr(Settings, name), tuple):
+            values[name] = [part.strip() for part in text.split(",") if part.strip()]
+        else:
             values[name] = int(text) if text.isdecimal() else text
     return values
+
+
+def _connections(tables: Any, environment: Mapping[str, str]) -> dict[str, ConnectionSettings]:
+    if not isinstance(tables, Mapping):
+        raise SettingsError("[connections] must hold one table per connection, such as [connections.warehouse].")
+    connections = {}
+    for name, table in tables.items():
+        where = f"[connections.{name}]"
+        if not isinstance(table, Mapping) or not isinstance(table.get("url"), str):
+            raise SettingsError(f"{where} must be a table with a url, found {table!r}.")
+        _refuse_unknown(table, {"url"}, where)
+        connections[name] = ConnectionSettings(name, _expanded(table["url"], environment))
+    return connections
 
 
 def _catalog(name: str, table: Any, environment: Mapping[str, str]) -> CatalogSettings:
@@ -152,15 +230,24 @@ def _catalog(name: str, table: Any, environment: Mapping[str, str]) -> CatalogSe
         raise SettingsError(f"{where}: type is {kind!r}, expected one of {', '.join(CatalogType)}.")
     values["type"] = CatalogType(kind)
     for group in ("properties", "pyiceberg", "spark"):
-        values[group] = {key: _property(value) for key, value in dict(values.get(group, {})).items()}
+        values[group] = _properties(f"{where} {group}", values.get(group, {}))
     catalog = CatalogSettings(name, **_checked(CatalogSettings, values, where))
     if catalog.uri is None and catalog.type is not CatalogType.GLUE:
         raise SettingsError(f"{where}: a {catalog.type} catalog needs a uri.")
     return catalog
 
 
-def _property(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _properties(where: str, table: Any, prefix: str = "") -> dict[str, str]:
+    """Properties by their whole names; TOML makes a table of each part of a name that has dots and no quotes."""
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"{where} must be a table, found {table!r}.")
+    properties: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            properties |= _properties(where, value, f"{prefix}{name}.")
+        else:
+            properties[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return properties
 
 
 def _with_absolute_paths(settings: Settings) -> Settings:
@@ -173,7 +260,16 @@ def _with_absolute_paths(settings: Settings) -> Settings:
         )
         for name, catalog in settings.catalogs.items()
     }
-    return replace(settings, store=_absolute_url(settings.store, settings.root), catalogs=catalogs)
+    return replace(
+        settings,
+        store=_absolute_url(settings.store, settings.root),
+        catalogs=catalogs,
+        job_folders=tuple(str((settings.root / folder).resolve()) for folder in settings.job_folders),
+        connections={
+            name: replace(connection, url=_absolute_url(connection.url, settings.root))
+            for name, connection in settings.connections.items()
+        },
+    )
 
 
 def _absolute_folder(catalog: CatalogSettings, root: Path) -> str | None:
@@ -197,6 +293,8 @@ def _absolute_url(url: str, root: Path) -> str:
 def _expanded(value: Any, environment: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
         return {key: _expanded(item, environment) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expanded(item, environment) for item in value]
     if not isinstance(value, str):
         return value
 
@@ -224,11 +322,16 @@ def _refuse_unknown(values: Mapping[str, Any], known: set[str], where: str) -> N
 
 def _checked(kind: type, values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The values, or an error for the first that has another type than the default's."""
+    checked = dict(values)
     for item in fields(kind):
         if item.name not in values or item.default is MISSING or item.default is None:
             continue
         value, expected = values[item.name], type(item.default)
-        if not isinstance(value, expected) or (expected is int and (isinstance(value, bool) or value < 1)):
+        if expected is tuple:
+            if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
+                raise SettingsError(f"{where}: {item.name} is {value!r}, expected a list of texts.")
+            checked[item.name] = tuple(value)
+        elif not isinstance(value, expected) or (expected is int and (isinstance(value, bool) or value < 1)):
             wanted = "a whole number above 0" if expected is int else f"a {expected.__name__}"
             raise SettingsError(f"{where}: {item.name} is {value!r}, expected {wanted}.")
-    return dict(values)
+    return checked

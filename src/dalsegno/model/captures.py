@@ -54,6 +54,15 @@ class ChangeKind(StrEnum):
     RANGE = "range"
 
 
+class Mode(StrEnum):
+    """As what a capture hands over its range."""
+
+    #: A change table: any engine reads it, and it does not depend on the source's history.
+    ICDC = "icdc"
+    #: A view of the source's own history: only Spark reads it, and there is nothing to clean up but the view.
+    VIEW = "view"
+
+
 @dataclass(frozen=True)
 class Manner:
     """How a table is captured."""
@@ -63,8 +72,11 @@ class Manner:
     operations: frozenset[Operation] = frozenset({Operation.APPEND})
     #: The columns that tell rows apart, in order to know an update from a delete and an insert.
     keys: tuple[str, ...] = ()
-    #: Whether rows are told apart by the ids that format version 3 gives them, which needs no comparison.
+    #: Whether the ids that format version 3 gives to rows tell which of them came, went or were updated.
     by_row_id: bool = False
+    #: Whether equality deletes in the range name keys: these get a table of their own.
+    has_deleted_keys: bool = False
+    mode: Mode = Mode.ICDC
 
     @property
     def compares_ends(self) -> bool:
@@ -76,18 +88,33 @@ class Manner:
         """Whether the end of the range alone tells what is wanted: which rows are newer than its beginning."""
         return self.changes is ChangeKind.UPSERTS and self.by_row_id
 
+    @property
+    def ends(self) -> tuple[Role, ...]:
+        """The ends of the range that are shown."""
+        both = self.compares_ends and not self.is_told_by_one_end
+        return (Role.AFTER, Role.BEFORE) if both else (Role.AFTER,)
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """What is shown, each by a table of its own."""
+        return (*self.ends, Role.DELETED_KEYS) if self.has_deleted_keys else self.ends
+
     def asks_like(self, other: Manner) -> bool:
         """Whether both ask for the same; how it is told is not asked for."""
-        return replace(self, by_row_id=False) == replace(other, by_row_id=False)
+        asked = [replace(each, by_row_id=False, has_deleted_keys=False) for each in (self, other)]
+        return asked[0] == asked[1]
 
 
 #: What a capture does unless told otherwise.
 ADDED_FILES = Manner()
 _Words = TypeVar("_Words", bound=StrEnum)
-_EVERY_OPERATION = frozenset({Operation.APPEND, Operation.OVERWRITE, Operation.DELETE})
+#: The operations that may change rows.
+EVERY_OPERATION = frozenset({Operation.APPEND, Operation.OVERWRITE, Operation.DELETE})
 
 
-def manner_of(changes: str | None, operations: Iterable[str] | None, keys: Iterable[str]) -> Manner:
+def manner_of(
+    changes: str | None, operations: Iterable[str] | None, keys: Iterable[str], mode: str | None = None
+) -> Manner:
     """The manner that a user means: what is wanted and which operations are expected, each implying the other."""
     named = None if operations is None else frozenset(_word(Operation, word, "operation") for word in operations)
     if changes is not None:
@@ -95,11 +122,22 @@ def manner_of(changes: str | None, operations: Iterable[str] | None, keys: Itera
     else:
         kind = ChangeKind.ADDED if named is None or named == {Operation.APPEND} else ChangeKind.BEFORE_AFTER
     if named is None:
-        named = frozenset({Operation.APPEND}) if kind is ChangeKind.ADDED else _EVERY_OPERATION
+        named = frozenset({Operation.APPEND}) if kind is ChangeKind.ADDED else EVERY_OPERATION
     named_keys = tuple(keys)
     if kind is ChangeKind.KEYS and not named_keys:
         raise UserError("A capture of changed keys needs to know the keys.", hint="Name them: --key COLUMN")
-    return Manner(kind, named - {Operation.REPLACE}, named_keys)
+    manner = Manner(kind, named - {Operation.REPLACE}, named_keys, mode=_mode(mode))
+    if manner.mode is Mode.VIEW and (kind is not ChangeKind.ADDED or manner.operations != {Operation.APPEND}):
+        raise UserError(
+            "A capture as a view can only show what was appended: expected no other --changes than added, and no other "
+            f"--operation than append, found {kind} of {', '.join(sorted(manner.operations))}.",
+            hint="Leave --mode out: a change table shows every kind of change.",
+        )
+    return manner
+
+
+def _mode(word: str | None) -> Mode:
+    return Mode.ICDC if word is None else _word(Mode, word.lower(), "mode")
 
 
 def _word(kind: type[_Words], word: str, what: str) -> _Words:
@@ -110,10 +148,11 @@ def _word(kind: type[_Words], word: str, what: str) -> _Words:
 
 
 class Role(StrEnum):
-    """Which end of the range a table of a capture shows."""
+    """What a table of a capture shows: an end of the range, or the keys that equality deletes in the range name."""
 
     AFTER = "after"
     BEFORE = "before"
+    DELETED_KEYS = "deleted_keys"
 
 
 @dataclass(frozen=True)
@@ -137,20 +176,39 @@ class CapturedTable:
 
     @property
     def tables(self) -> Mapping[Role, TableName]:
-        """The tables that the capture makes of this source."""
-        after = {Role.AFTER: self.change_table}
-        if not self.manner.compares_ends or self.manner.is_told_by_one_end:
-            return after
-        before = f"{self.change_table.name}_before"
-        return after | {Role.BEFORE: TableName(self.change_table.catalog, self.change_table.namespace, before)}
+        """What is read of this source: tables, or a view in the place of the one."""
+        return {
+            role: replace(self.change_table, name=_of_role(self.change_table.name, role)) for role in self.manner.roles
+        }
+
+    @property
+    def is_view(self) -> bool:
+        """Whether a view stands in the place of the change table."""
+        return self.manner.mode is Mode.VIEW
+
+    @property
+    def changes_view(self) -> TableName | None:
+        """The view of the changed rows, which a catalog that has views gets; None where the change table is enough."""
+        name = f"{self.change_table.name}_changes"
+        return replace(self.change_table, name=name) if self.manner.compares_ends else None
+
+    @property
+    def views(self) -> Mapping[TableName, str]:
+        """Every view that the capture may make of this source, and the folder it has for itself."""
+        changes = {} if self.changes_view is None else {self.changes_view: f"{self.location}_changes"}
+        return ({self.change_table: self.location} if self.is_view else {}) | changes
 
     def folder(self, role: Role) -> str:
         """The folder that one of the tables has for itself."""
-        return self.location if role is Role.AFTER else f"{self.location}_before"
+        return _of_role(self.location, role)
 
     def position(self, role: Role) -> Position:
         """The state of the source that one of the tables shows a part of."""
-        return self.upto if role is Role.AFTER else self.after
+        return self.after if role is Role.BEFORE else self.upto
+
+
+def _of_role(name: str, role: Role) -> str:
+    return name if role is Role.AFTER else f"{name}_{role}"
 
 
 @dataclass(frozen=True)
