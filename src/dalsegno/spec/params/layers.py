@@ -1,0 +1,127 @@
+"""Which layers of definitions there are, and in which order they lie: of a run, of a restart, of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import replace
+
+from dalsegno.model.params import (
+    InternalMode,
+    ParamDefinition,
+    ParamDefinitions,
+    ParamMode,
+    Params,
+    ParamSource,
+    ParamType,
+)
+from dalsegno.spec.params.defaults import STEP_DEFAULTS, WORKFLOW_DEFAULTS
+from dalsegno.spec.params.expressions import Expressions
+from dalsegno.spec.params.literals import all_references, as_definition
+from dalsegno.spec.params.merging import Layer, merge, settled
+
+_OF_RUNS = {name: default.definition for name, default in WORKFLOW_DEFAULTS.items()}
+_OF_STEPS = {name: default.definition for name, default in STEP_DEFAULTS.items()}
+
+
+def workflow_definitions(workflow: ParamDefinitions, *runs: Layer) -> dict[str, ParamDefinition]:
+    """All definitions of a run: the workflow's own, overwritten by the layers that its start and restarts bring.
+
+    Of the defaults, only those that somebody overwrites are part of it: the others are made when they are used.
+    """
+    layers = (Layer(workflow, ParamSource.DEFINITION), *runs)
+    return settled(merge(_overwritten(_OF_RUNS, layers), *layers))
+
+
+def step_definitions(
+    step: ParamDefinitions,
+    *runs: Layer,
+    type_defaults: ParamDefinitions | None = None,
+    template: ParamDefinitions | None = None,
+    workflow: Params | None = None,
+) -> dict[str, ParamDefinition]:
+    """All definitions of a step: defaults of steps and of its type, its job template, its own, those of the run.
+
+    Parameters of the workflow flow into those of a job template that have the same name. What a run gives beyond the
+    step's own comes before them, so that the step's own can refer to it.
+    """
+    own = Layer(step, ParamSource.DEFINITION)
+    return settled(
+        merge(
+            _overwritten(_OF_STEPS, (own, *runs)),
+            Layer(type_defaults or {}, ParamSource.SYSTEM_DEFAULT),
+            Layer(template or {}, ParamSource.TEMPLATE_SCHEMA),
+            Layer(_flowing(workflow or {}, template or {}), ParamSource.WORKFLOW_PARAMETER, is_from_parent=True),
+            *(_part(layer, layer.params.keys() - step.keys()) for layer in runs),
+            own,
+            *(_part(layer, layer.params.keys() & step.keys()) for layer in runs),
+        )
+    )
+
+
+def _flowing(workflow: Params, template: ParamDefinitions) -> dict[str, ParamDefinition]:
+    return {
+        name: ParamDefinition(param.type, f"${{{name}}}") if param.is_secret else as_definition(param.value, param.type)
+        for name, param in workflow.items()
+        if name in template
+    }
+
+
+def _part(layer: Layer, names: Set[str]) -> Layer:
+    return replace(layer, params={name: given for name, given in layer.params.items() if name in names})
+
+
+def _overwritten(defaults: ParamDefinitions, layers: Iterable[Layer]) -> Layer:
+    """Of the defaults, those that are given again above."""
+    names = {name for layer in layers for name in layer.params if name in defaults}
+    return Layer({name: defaults[name] for name in names}, ParamSource.SYSTEM_DEFAULT)
+
+
+def carried_over(definitions: ParamDefinitions, previous: Params) -> dict[str, ParamDefinition]:
+    """The base of a restart: values stay those of the previous run, while IMMUTABLE ones are evaluated again.
+
+    So are secret ones, whose values nobody kept.
+    """
+    base = dict(definitions)
+    for name, param in previous.items():
+        if name in definitions and (param.mode is ParamMode.IMMUTABLE or param.is_secret):
+            continue
+        validator = definitions[name].validator if name in definitions else None
+        definition = as_definition(param.value, param.type, mode=param.mode)
+        base[name] = replace(definition, source=param.source, validator=validator)
+    return base
+
+
+def restart_definitions(definitions: ParamDefinitions, previous: Params, *runs: Layer) -> dict[str, ParamDefinition]:
+    """All definitions of a restarted run: those of the previous one with its values, and what the restart brings."""
+    layers = (Layer(carried_over(definitions, previous), ParamSource.SYSTEM), *runs)
+    return settled(merge(_overwritten(_OF_RUNS, layers), *layers))
+
+
+def handed_down(params: Params, definitions: ParamDefinitions) -> dict[str, ParamDefinition]:
+    """What a run gives to one that it begins. Secrets go by their names; what was made of one stays behind."""
+    found: dict[str, ParamDefinition] = {}
+    for name, param in params.items():
+        if name in WORKFLOW_DEFAULTS and WORKFLOW_DEFAULTS[name].internal_mode is InternalMode.RESERVED:
+            continue
+        if not param.is_secret:
+            found[name] = replace(as_definition(param.value, param.type, mode=param.mode), source=param.source)
+        elif name in definitions and definitions[name].secret is not None:
+            found[name] = definitions[name]
+    return found
+
+
+def affected(definitions: ParamDefinitions, changed: Set[str], expressions: Expressions) -> set[str]:
+    """The parameters whose value may be another one because these were changed, themselves included."""
+    found = set(changed)
+    uses = {name: _uses(definition, expressions) for name, definition in definitions.items()}
+    while new := {name for name, used in uses.items() if name not in found and used & found}:
+        found |= new
+    return found
+
+
+def _uses(definition: ParamDefinition, expressions: Expressions) -> set[str]:
+    if definition.expression is not None:
+        return set(expressions.names_of(definition.expression))
+    if definition.type is ParamType.MAP and definition.value is not None:
+        return {name for inner in definition.value.values() for name in _uses(inner, expressions)}
+    return set(all_references(definition.value))
