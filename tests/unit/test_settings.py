@@ -109,3 +109,46 @@ def test_one_definition_serves_both(tmp_path: Path) -> None:
     assert rest[f"{prefix}.rest.io-impl"] == "x.Y"
     assert pyiceberg_properties(settings.catalog("rest"))["snapshot-loading-mode"] == "all"
     assert spark_configuration(settings.catalog("glue"))[f"{prefix}.glue.type"] == "glue"
+
+
+def test_what_steps_may_do(tmp_path: Path) -> None:
+    settings = written(
+        tmp_path,
+        """
+        pass_environment = ["AWS_*"]
+        job_folders = ["../jobs", "/opt/jobs"]
+        http_allow = ["10.0.0.0/8", "${PARTNER}"]
+        [connections.shop]
+        url = "sqlite:///shop.db"
+        [connections.bank]
+        url = "postgresql://reader:${PARTNER}@db/bank"
+        """,
+        PARTNER="partner.example.com",
+    )
+    folder = tmp_path.resolve()
+    assert settings.pass_environment == ("AWS_*",)
+    assert settings.job_folders == (str(folder.parent / "jobs"), "/opt/jobs")
+    assert settings.http_allow == ("10.0.0.0/8", "partner.example.com")
+    assert settings.connection("shop").url == f"sqlite:///{folder}/shop.db"
+    assert settings.connection("bank").url == "postgresql://reader:partner.example.com@db/bank"
+    assert "partner.example.com@" not in repr(settings)
+    with pytest.raises(UnknownName, match="There is no connection 'shpo'; the settings name bank, shop"):
+        settings.connection("shpo")
+    environment = {"DALSEGNO_HTTP_ALLOW": "a.example, 10.0.0.0/8,", "DALSEGNO_LOG_LIMIT_MB": "2"}
+    given = load(environment=environment, working_folder=tmp_path.parent)
+    assert (given.http_allow, given.log_limit_mb) == (("a.example", "10.0.0.0/8"), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('http_allow = "10.0.0.0/8"', "http_allow is '10.0.0.0/8', expected a list of texts"),
+        ("job_folders = [1]", r"job_folders is \[1\], expected a list of texts"),
+        ("connections = 1", r"\[connections\] must hold one table per connection"),
+        ("[connections.a]\nuri = 'x'", r"\[connections.a\] must be a table with a url"),
+        ("[connections.a]\nurl = 'x'\npassword = 'y'", "there is no setting 'password'"),
+    ],
+)
+def test_wrong_settings_of_steps(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        written(tmp_path, text)

@@ -1,0 +1,143 @@
+"""The commands that only look at a workflow's text: no store and no catalog is opened."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dalsegno.cli.output import problem_fields, reporting, to_json
+from dalsegno.errors import InvalidWorkflow, Problem, UnknownName
+
+if TYPE_CHECKING:
+    from dalsegno.model.workflow import Workflow
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="a workflow in YAML or JSON; - is the standard input")]
+Templates = Annotated[
+    list[str] | None,
+    typer.Option("--template", metavar="NAME", help="a job template that may be used as a type; repeatable"),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(validate)
+    app.command("format")(format_files)
+    app.command()(schema)
+
+
+def validate(
+    files: Files,
+    templates: Templates = None,
+    json: Annotated[bool, typer.Option("--json", help="for machines")] = False,
+) -> None:
+    """Check workflows without storing them.
+
+    All problems of all files are told at once, each with its line and column. The exit code is 2 if there are any;
+    warnings are told, but do not count.
+    """
+    with reporting(as_json=json):
+        reports = [_checked(file, templates or []) for file in files]
+        if json:
+            print(to_json({"files": [report.plain() for report in reports]}))
+        else:
+            for report in reports:
+                report.tell()
+    if not all(report.is_valid for report in reports):
+        raise typer.Exit(2)
+
+
+@dataclass(frozen=True)
+class _Report:
+    """What was found in one file."""
+
+    file: str
+    problems: tuple[Problem, ...]
+    #: None if it cannot be read.
+    workflow: Workflow | None = None
+    #: In words, if the workflow is not valid.
+    refusal: str = ""
+
+    @property
+    def is_valid(self) -> bool:
+        return self.workflow is not None
+
+    def plain(self) -> dict[str, Any]:
+        found = {
+            "file": self.file,
+            "valid": self.is_valid,
+            "problems": [problem_fields(each) for each in self.problems],
+        }
+        if self.workflow is None:
+            return found
+        return {**found, "workflow_id": self.workflow.id, "steps": sum(1 for _ in self.workflow.all_steps())}
+
+    def tell(self) -> None:
+        if self.workflow is None:
+            print(self.refusal, file=sys.stderr)
+            return
+        for problem in self.problems:
+            print(problem.located(self.file), file=sys.stderr)
+        steps = sum(1 for _ in self.workflow.all_steps())
+        print(f"{self.file}: {self.workflow.id} is valid, {steps} {'step' if steps == 1 else 'steps'}")
+
+
+def _checked(file: str, templates: list[str]) -> _Report:
+    from dalsegno.spec.reading.context import TEMPLATE, StepTypes  # noqa: PLC0415 - PyYAML is not for --help
+    from dalsegno.spec.workflows import read  # noqa: PLC0415
+
+    data = _read(file)
+    try:
+        found = read(data, file=file, types=StepTypes(templates=dict.fromkeys(templates, TEMPLATE)))
+    except InvalidWorkflow as error:
+        return _Report(file, error.problems, refusal=error.message)
+    return _Report(file, found.warnings, found.definition.workflow)
+
+
+def _read(file: str) -> bytes:
+    from dalsegno.spec.documents import BYTES  # noqa: PLC0415
+
+    if file == "-":
+        return sys.stdin.buffer.read(BYTES + 1)
+    try:
+        with Path(file).open("rb") as stream:
+            return stream.read(BYTES + 1)
+    except OSError as error:
+        raise UnknownName(f"The file {file} cannot be read: {error.strerror}.") from error
+
+
+def format_files(
+    files: Files,
+    check: Annotated[bool, typer.Option("--check", help="change nothing; the exit code is 2 if a file would")] = False,
+    force: Annotated[bool, typer.Option("--force", help="write out anchors and aliases in full")] = False,
+) -> None:
+    """Write workflows in the documented style.
+
+    Values and comments stay as they are; indentation, quotes and the order of fields become the same everywhere. JSON
+    stays JSON. The standard input is written to the standard output.
+    """
+    from dalsegno.spec.formatting import formatted  # noqa: PLC0415 - PyYAML is not for --help
+
+    changed = []
+    with reporting():
+        for file in files:
+            before = _read(file)
+            after = formatted(before, file=file, force=force).encode()
+            if file == "-" and not check:
+                sys.stdout.write(after.decode())
+            elif after != before:
+                changed.append(file)
+                if not check:
+                    Path(file).write_bytes(after)
+    for file in changed:
+        print(f"{'would change' if check else 'changed'} {file}")
+    if check and changed:
+        raise typer.Exit(2)
+
+
+def schema() -> None:
+    """Print the JSON Schema of workflows, for editors."""
+    print(resources.files("dalsegno.spec").joinpath("workflow.schema.json").read_text(encoding="utf-8"), end="")

@@ -1,0 +1,107 @@
+"""Reads the files that a workflow refers to when it is pushed: local ones, and those in S3 and Google Cloud."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from dalsegno.errors import PlatformError, UnknownName, UserError
+from dalsegno.spec.documents import BYTES
+from dalsegno.spec.files import Reference
+
+_SCHEMES = {"S3": ("s3", "s3a", "s3n"), "GS": ("gs", "gcs"), "FILE": ("file",)}
+
+
+@dataclass(frozen=True)
+class ReferencedFiles:
+    """Calls with a reference give what the file holds.
+
+    A relative name stays inside of ``location``: a folder, or an address such as ``s3://bucket/sql``. Local files are
+    read from there only, because who may push a workflow to a server need not be allowed to read the server's files.
+    """
+
+    location: str
+
+    @classmethod
+    def beside(cls, folder: Path, location: str) -> ReferencedFiles:
+        """As the setting ``files_location`` says; it may be relative to the folder of the workflow's file."""
+        return cls(location if "://" in location else str((folder / location).resolve()))
+
+    def __call__(self, reference: Reference) -> str:
+        written = f"${reference.kind}{{{reference.name}}}"
+        scheme, has_scheme, _ = reference.name.partition("://")
+        if has_scheme and scheme not in _SCHEMES[reference.kind]:
+            raise UserError(
+                f"{written} names a file of {scheme}, expected {_SCHEMES[reference.kind][0]}://….",
+                hint="Correct the address, or use $S3{…}, $GS{…} or $FILE{…} as it fits.",
+            )
+        if has_scheme and scheme != "file":
+            return _read_address(reference.name, written)
+        name = reference.name.removeprefix("file://")
+        if "://" in self.location and not has_scheme:
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise _outside(written, self.location)
+            return _read_address(f"{self.location.rstrip('/')}/{name}", written)
+        return self._read_local(name, written)
+
+    def _read_local(self, name: str, written: str) -> str:
+        root = Path(self.location).resolve()
+        # Links are followed before the comparison.
+        path = (root / name).resolve()
+        if not path.is_relative_to(root):
+            raise _outside(written, str(root))
+        if not path.is_file():
+            raise _missing(written, str(path))
+        if path.stat().st_size > BYTES:
+            raise _too_large(written)
+        return _decoded(path.read_bytes(), written)
+
+
+def _read_address(address: str, written: str) -> str:
+    # Both take long to import, and most workflows refer to no file.
+    from pyarrow import ArrowInvalid, ArrowNotImplementedError  # noqa: PLC0415
+    from pyarrow.fs import FileSystem  # noqa: PLC0415
+
+    try:
+        try:
+            system, path = FileSystem.from_uri(address)
+        except (ArrowInvalid, ArrowNotImplementedError):
+            data = _read_with_fsspec(address)
+        else:
+            with system.open_input_stream(path) as stream:
+                data = bytes(stream.read(BYTES + 1))
+    except FileNotFoundError:
+        raise _missing(written, address) from None
+    except (OSError, ImportError, ValueError) as error:
+        raise PlatformError(f"{address}, which {written} stands for, cannot be read: {error}") from error
+    if len(data) > BYTES:
+        raise _too_large(written)
+    return _decoded(data, written)
+
+
+def _read_with_fsspec(address: str) -> bytes:
+    """For the address of a store that PyArrow does not know."""
+    import fsspec  # noqa: PLC0415
+
+    with fsspec.open(address, "rb") as stream:
+        return bytes(stream.read(BYTES + 1))
+
+
+def _decoded(data: bytes, written: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"The file of {written} is not UTF-8: {error}.") from error
+
+
+def _missing(written: str, path: str) -> UnknownName:
+    hint = "Correct the name, or set files_location to where the files are."
+    return UnknownName(f"{written} stands for {path}, which is not there.", hint=hint)
+
+
+def _outside(written: str, location: str) -> UserError:
+    return UserError(f"{written} leads out of {location}.", hint="Keep the file there, or give an address.")
+
+
+def _too_large(written: str) -> UserError:
+    return UserError(f"The file of {written} is larger than {BYTES:,} bytes.")

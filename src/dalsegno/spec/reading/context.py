@@ -1,0 +1,93 @@
+"""What is known and gathered while one document is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dalsegno.model.workflow import Step
+from dalsegno.spec.expressions import Written
+from dalsegno.spec.nodes import NOWHERE, Mark, Scalar
+from dalsegno.spec.problems import Problems
+
+#: What ``type`` may say of a step without a template.
+STEP_TYPES = (
+    "NoOp",
+    "Sleep",
+    "Shell",
+    "Python",
+    "Spark",
+    "SQL",
+    "Notebook",
+    "Java",
+    "Container",
+    "HTTP",
+    "Kubernetes",
+    "Titus",
+    "IpCapture",
+    "IpCommit",
+    "ICDC",
+)
+#: The type of a step whose template is not at hand.
+TEMPLATE = "template"
+#: These take their parameters as they are; the others, in a block that is called like the type.
+_WITHOUT_BLOCK = frozenset({"noop", "sleep"})
+
+
+class StepTypes:
+    """The step types there are, and the job templates with the type that each is made from."""
+
+    def __init__(self, types: Iterable[str] = STEP_TYPES, templates: Mapping[str, str] | None = None) -> None:
+        self._types = {name.lower(): name for name in types}
+        self._templates = dict(templates or {})
+
+    @property
+    def names(self) -> list[str]:
+        return [*self._types.values(), *self._templates]
+
+    def find(self, written: str) -> tuple[str, str | None] | None:
+        """The type and, if it was a template's name that was written, the template."""
+        if written.lower() in self._types:
+            return self._types[written.lower()], None
+        if written in self._templates:
+            return self._templates[written], written
+        return (TEMPLATE, None) if written.lower() == TEMPLATE else None
+
+
+class AnyStepType(StepTypes):
+    """Takes what is no step type for a job template, where it does not matter which there are."""
+
+    def find(self, written: str) -> tuple[str, str | None]:
+        return super().find(written) or (TEMPLATE, written)
+
+
+def block_of(step_type: str) -> str | None:
+    """What the block of parameters of a type is called: ``ip_capture`` of IpCapture."""
+    if step_type.lower() in _WITHOUT_BLOCK:
+        return None
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", step_type).lower()
+
+
+@dataclass
+class Reading:
+    """One document being read."""
+
+    problems: Problems
+    types: StepTypes
+    #: Whether it is the store's own: then what only the system may write is accepted.
+    trusted: bool = False
+    expressions: list[Written] = field(default_factory=list)
+    #: Where steps and parameters stand, as ("step", id) or ("param", the step's id or "", name).
+    marks: dict[tuple[str, ...], Mark] = field(default_factory=dict)
+    #: Ids of all steps, in the order in which they stand.
+    ids: list[tuple[str, Mark]] = field(default_factory=list)
+    steps: dict[str, Step] = field(default_factory=dict)
+
+    def expression(self, text: str, source: Scalar, path: str, offset: int = 0) -> str:
+        """Remember that this must be SEL."""
+        self.expressions.append(Written(text, source, path, offset))
+        return text
+
+    def mark(self, *key: str) -> Mark:
+        return self.marks.get(key, NOWHERE)

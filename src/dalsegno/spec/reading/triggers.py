@@ -1,0 +1,97 @@
+"""When a run begins: cron lines and signals."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from dalsegno.model.workflow import SignalTrigger, TimeTrigger
+from dalsegno.spec import cron
+from dalsegno.spec.durations import duration
+from dalsegno.spec.fields import Fields, kind_of
+from dalsegno.spec.nodes import ListNode, MapNode, Node
+from dalsegno.spec.problems import meant
+from dalsegno.spec.reading.context import Reading
+from dalsegno.spec.reading.signals import read_signal_trigger
+
+Triggers = tuple[tuple[TimeTrigger, ...], tuple[SignalTrigger, ...]]
+
+_TYPES = ("CRON", "PREDEFINED")
+_SIGNALS = ("signal", "signals", "definitions")
+
+
+def read_triggers(fields: Fields, reading: Reading) -> Triggers:
+    """``time_triggers`` and ``signal_triggers``, as in JSON."""
+    times = tuple(_time(each) for each in _mappings(fields, "time_triggers"))
+    signals = tuple(read_signal_trigger(each, reading) for each in _mappings(fields, "signal_triggers"))
+    return times, signals
+
+
+def read_front_door(node: Node, path: str, reading: Reading) -> Triggers:
+    """``Trigger:`` beside the workflow: one trigger, or a list of them."""
+    times, signals = [], []
+    for number, item in enumerate(node.items if isinstance(node, ListNode) else [node]):
+        place = f"{path}[{number}]" if isinstance(node, ListNode) else path
+        if not isinstance(item, MapNode):
+            reading.problems.add(f"a trigger must be a mapping, found {kind_of(item)}", item.mark, place)
+            continue
+        fields = Fields(item, place, reading.problems)
+        if any(name in item.entries for name in _SIGNALS):
+            signals.append(read_signal_trigger(fields, reading))
+        else:
+            times.append(_time(fields))
+    return tuple(times), tuple(signals)
+
+
+def _mappings(fields: Fields, name: str) -> list[Fields]:
+    found = []
+    for number, item in enumerate(fields.items(name)):
+        if isinstance(item, MapNode):
+            found.append(Fields(item, f"{fields.place(name)}[{number}]", fields.problems))
+        else:
+            fields.at(f"a trigger must be a mapping, found {kind_of(item)}", item, name)
+    return found
+
+
+def _time(fields: Fields) -> TimeTrigger:
+    kind = (fields.text("type") or "CRON").upper()
+    if kind not in _TYPES:
+        fields.add(f"there is no time trigger of type {kind!r}", "type", f"expected one of {', '.join(_TYPES)}")
+    line = fields.text("cron", "expression")
+    if line is None:
+        if not any(meant(key, ("cron", *_SIGNALS)) for key in fields.node.entries):
+            fields.add("a trigger needs 'cron', or 'signal'")
+        line = "@daily"
+    line = line.strip()
+    if f"@{line.lower()}" in cron.ALIASES:
+        line = f"@{line}"
+    if line.startswith("@"):
+        line = line.lower()
+    if fault := cron.fault_of(line):
+        name = fields.written("cron", "expression")
+        fields.at(f"{line!r} is no schedule: {fault}", fields.find("cron", "expression") or fields.node, name)
+    trigger = TimeTrigger(line, _timezone(fields), _delay(fields))
+    fields.refuse_rest("a time trigger")
+    return trigger
+
+
+def _timezone(fields: Fields) -> str | None:
+    name = fields.text("timezone")
+    if name is None:
+        return None
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        hint = meant(name, available_timezones()) or "write for instance UTC or Europe/Berlin"
+        fields.add(f"there is no time zone {name!r}", "timezone", hint)
+    return name
+
+
+def _delay(fields: Fields) -> str | None:
+    """A bare number counts milliseconds here, because it does in Maestro."""
+    text = fields.text("fuzzy_max_delay")
+    if text is None:
+        return None
+    text = f"{text.strip()}ms" if text.strip().isdecimal() else text
+    if duration(text) is None:
+        fields.add(f"{text!r} is no duration", "fuzzy_max_delay", "write for instance 30s or 5min")
+    return text

@@ -1,0 +1,47 @@
+"""A workflow's text → its definition, or every problem of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dalsegno.errors import Problem
+from dalsegno.model.workflow import Definition
+from dalsegno.spec import checks, documents, expressions
+from dalsegno.spec.nodes import from_plain
+from dalsegno.spec.problems import Problems
+from dalsegno.spec.reading.context import Reading, StepTypes
+from dalsegno.spec.reading.workflow import read_definition
+
+
+@dataclass(frozen=True)
+class ReadWorkflow:
+    definition: Definition
+    #: What may be meant so, but is worth a look.
+    warnings: tuple[Problem, ...] = ()
+
+
+def read(text: str | bytes, *, file: str = "workflow", types: StepTypes | None = None) -> ReadWorkflow:
+    """The workflow that the text defines, in any of the dialects, YAML or JSON; raises ``InvalidWorkflow``."""
+    problems = Problems()
+    root = documents.read(text, problems)
+    if root is None:
+        problems.refuse(file)
+        raise AssertionError("a text without a document must have a problem")
+    reading = Reading(problems, types or StepTypes())
+    definition = read_definition(root, reading)
+    checks.check(definition.workflow, reading)
+    lines = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text).splitlines()
+    expressions.check(reading.expressions, lines, problems)
+    problems.refuse(file)
+    return ReadWorkflow(definition, problems.warnings)
+
+
+def from_json(data: Mapping[str, Any]) -> Definition:
+    """What ``canonical.to_json`` wrote; it was checked when it was written, and is not checked again."""
+    problems = Problems()
+    reading = Reading(problems, StepTypes(), trusted=True)
+    definition = read_definition(from_plain(data), reading)
+    problems.refuse("the stored workflow")
+    return definition
