@@ -109,11 +109,14 @@ def _measure(folder: Path, rows: int, rounds: int) -> Results:
         for version in VERSIONS:
             tables = bench.make(version)
             for number in range(-WARM_UP, rounds):
+                if number < 0:
+                    _say(f"warms up, round {number + WARM_UP + 1} of {WARM_UP}")
                 for table in tables:
                     for side, read in bench.ways(table).items():
                         reading = read()
                         if number >= 0:
                             results.add(side, table.kind, reading)
+            _say("compares both snapshots as a whole")
             # Once is enough of what takes minutes; the modes of a version hold the same rows at both ends.
             results.add("full_diff", tables[0].kind, bench.by_full_diff(tables[0]))
         bench.spark.stop()
@@ -239,11 +242,18 @@ class Bench:
         return Reading(seconds, prepared, read, shuffled, {row[0]: (row[1], row[2]) for row in rows})
 
     def _bytes(self) -> tuple[int, int]:
-        """What Spark's only executor has read from files and written to shuffles so far."""
-        context: Any = self.spark.sparkContext._jsc.sc()
+        """What Spark's only process has read from tables and written to shuffles so far."""
+        session: Any = self.spark
+        context, java = session.sparkContext._jsc.sc(), session._jvm.java
         context.listenerBus().waitUntilEmpty()
         executor = context.statusStore().executorList(False).head()
-        return executor.totalInputBytes(), executor.totalShuffleWrite()
+        counted = Path(f"/proc/{java.lang.ProcessHandle.current().pid()}/io")
+        if counted.exists():
+            # Spark's own count misses what Parquet reads in the background, which depends on the file.
+            read = int(counted.read_text().split()[1]) - executor.totalShuffleRead()
+        else:
+            read = executor.totalInputBytes()
+        return read, executor.totalShuffleWrite()
 
 
 #: What each number must be, in words and as a test.

@@ -23,7 +23,7 @@ from dalsegno.store import Store
 
 LASTING: list[tuple[type, list[str]]] = [
     (Files, ["write", "copy", "delete", "remove_empty_folder"]),
-    (SqlCatalog, ["register", "forget", "set_ref", "ensure_namespace"]),
+    (SqlCatalog, ["register", "forget", "create_view", "forget_view", "set_ref", "ensure_namespace"]),
     (Store, ["record_capture", "mark_ready", "commit", "abandon", "mark_dropped", "move_checkpoint"]),
 ]
 #: Imports PyIceberg once and then forks: a process each would spend its life importing.
@@ -35,6 +35,14 @@ Deed = Callable[[Lake, str], object]
 
 def capture(lake: Lake, table: str) -> str:
     return lake.capture(table, consumer="c").id
+
+
+def capture_as_view(lake: Lake, table: str) -> str:
+    return lake.capture(table, consumer="c", mode="view").id
+
+
+def capture_both_ends(lake: Lake, table: str) -> str:
+    return lake.capture(table, consumer="c", changes="before_after").id
 
 
 def commit(lake: Lake, table: str) -> None:

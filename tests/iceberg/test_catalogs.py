@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dalsegno import Changes
 from dalsegno.errors import UnsupportedChange
 from dalsegno.settings import CatalogSettings, CatalogType
 from tests.iceberg.support import (
@@ -16,6 +17,7 @@ from tests.iceberg.support import (
     files_below,
     fresh_name,
     numbered,
+    rows,
     settings_with,
     sqlite_settings,
 )
@@ -89,6 +91,47 @@ def test_the_whole_flow(place: Place, version: int) -> None:
     with pytest.raises(UnsupportedChange):
         source.capture()
     assert not source.taken(start="full")
+
+
+def test_a_capture_as_a_view(place: Place) -> None:
+    source = place.table()
+    source.insert("1")
+    first = source.capture(mode="view")
+    assert place.spark_rows(f"select * from {first.table}") == numbered(1)
+    first.commit()
+    source.insert("2")
+    source.insert("3")
+    changes = source.capture(mode="view")
+    assert source.capture(mode="view").id == changes.id
+    both = f"select r.id from {source.full} t join {changes.table} r on t.id >= r.id"
+    assert place.spark_rows(both) == numbered(2, 2, 3)
+    assert_gone_with(place, changes)
+
+
+def test_a_view_of_the_changed_rows(place: Place) -> None:
+    source = place.table("id int, v int", version=3)
+    source.insert("1, 1", "2, 2")
+    source.capture(start="latest", changes="before_after")
+    source.sql("update {t} set v = 10 where id = 1", "delete from {t} where id = 2")
+    changes = source.capture(changes="before_after")
+    assert place.spark_rows(f"select * from {changes.changes_view}") == rows(
+        (1, 1, "update_before"), (1, 10, "update_after"), (2, 2, "delete")
+    )
+    assert source.capture(changes="before_after").id == changes.id
+    assert_gone_with(place, changes)
+
+
+def assert_gone_with(place: Place, changes: Changes) -> None:
+    """Nothing of a capture is left after its commit: no table, no view, no file."""
+    catalog, (captured,) = place.lake.catalog(place.catalog), changes.tables.values()
+    folder, name = Path(captured.location.removeprefix("file:")).parent, captured.change_table.name
+    assert [path for path in files_below(folder) if name in str(path)]
+    assert [view for view in catalog.views(captured.change_table.namespace) if view.name.startswith(name)]
+    assert changes.commit().left_over == ()
+    assert not [path for path in files_below(folder) if name in str(path)]
+    names = {*place.change_tables(), *catalog.views(captured.change_table.namespace)}
+    assert not [each for each in names if each.name.startswith(name)]
+    assert place.lake.clean().left_over == ()
 
 
 def test_a_dropped_change_table_is_made_anew(place: Place) -> None:

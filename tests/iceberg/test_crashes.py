@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -13,10 +13,22 @@ from pyiceberg.catalog import Catalog
 from dalsegno import Lake
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.tables import TableName
-from tests.iceberg.dying import Deed, abandon, all_at_once, capture, clean, commit, killed_at
+from tests.iceberg.dying import (
+    Deed,
+    abandon,
+    all_at_once,
+    capture,
+    capture_as_view,
+    capture_both_ends,
+    clean,
+    commit,
+    killed_at,
+)
 from tests.iceberg.support import arrow_rows, files_below, numbered, sqlite_settings
 
 SCHEMA = pa.schema([pa.field("id", pa.int32())])
+#: A step that no process comes to.
+NEVER = 1_000_000
 MERGED = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
 
 
@@ -48,6 +60,10 @@ def rows_of(lake: Lake, name: TableName) -> object:
 
 def change_tables(lake: Lake) -> list[TableName]:
     return lake.catalog("lake").tables((lake.settings.change_namespace,))
+
+
+def views(lake: Lake) -> list[TableName]:
+    return lake.catalog("lake").views((lake.settings.change_namespace,))
 
 
 def change_files(lake: Lake) -> set[Path]:
@@ -97,6 +113,45 @@ def test_killed_while_capturing(lake: Lake, tmp_path: Path) -> None:
         assert changes.commit().left_over == (), done
         assert_nothing_is_left(lake, name, done)
     assert {"before Store.record_capture", "after SqlCatalog.register", "after Store.mark_ready"} <= seen
+
+
+def steps_at(lake: Lake, deed: Deed, name: str, log: Path, words: tuple[str, ...]) -> list[int]:
+    """The steps of a deed, which is done, that have to do with views."""
+    assert not killed_at(NEVER, lake.settings, deed, name, log)
+    found = [step for step, line in enumerate(log.read_text().splitlines()) if line.endswith(words)]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("deed", [capture_as_view, capture_both_ends])
+def test_killed_while_making_views(lake: Lake, tmp_path: Path, deed: Callable[[Lake, str], str]) -> None:
+    name, log = table_with_news(lake, 0), tmp_path / "log"
+    expected = {""} if deed is capture_as_view else {"_changes"}
+    steps = steps_at(lake, deed, name, log, ("create_view", "Store.mark_ready"))
+    lake.commit(deed(lake, name))
+    for number, step in enumerate(steps, start=1):
+        name = table_with_news(lake, number)
+        assert killed_at(step, lake.settings, deed, name, log)
+        done, capture_id = log.read_text(), deed(lake, name)
+        assert {view.name.rpartition(f"_{capture_id}")[2] for view in views(lake)} == expected, done
+        assert [c.id for c in lake.store.captures(pending_only=True)] == [capture_id], done
+        assert lake.commit(capture_id).left_over == (), done
+        assert views(lake) == [], done
+        assert_nothing_is_left(lake, name, done)
+
+
+@pytest.mark.parametrize("made", [capture_as_view, capture_both_ends])
+def test_killed_while_removing_views(lake: Lake, tmp_path: Path, made: Callable[[Lake, str], str]) -> None:
+    name, log = table_with_news(lake, 0), tmp_path / "log"
+    made(lake, name)
+    for number, step in enumerate(steps_at(lake, commit, name, log, ("forget_view", "Store.mark_dropped")), start=1):
+        name = table_with_news(lake, number)
+        made(lake, name)
+        assert killed_at(step, lake.settings, commit, name, log)
+        done = log.read_text()
+        assert lake.clean().left_over == (), done
+        assert views(lake) == [], done
+        assert_nothing_is_left(lake, name, done)
 
 
 def test_killed_while_committing(lake: Lake, tmp_path: Path) -> None:

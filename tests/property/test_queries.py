@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import duckdb
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalsegno.operations.queries import Engine, compared
@@ -30,6 +30,7 @@ def asked(before: Sequence[Row], after: Sequence[Row], keys: Sequence[str]) -> d
         return found
 
 
+@settings(deadline=None)
 @given(ROWS, ROWS)
 def test_without_keys(before: list[Row], after: list[Row]) -> None:
     added, removed = Counter(after) - Counter(before), Counter(before) - Counter(after)
@@ -37,6 +38,7 @@ def test_without_keys(before: list[Row], after: list[Row]) -> None:
     assert asked(before, after, ()) == {kind: rows for kind, rows in expected.items() if rows}
 
 
+@settings(deadline=None)
 @given(ROWS, ROWS)
 def test_with_keys(before: list[Row], after: list[Row]) -> None:
     added, removed = Counter(after) - Counter(before), Counter(before) - Counter(after)

@@ -9,7 +9,10 @@ the manifests those name. No data file is ever opened.
     history      metadata file → model.History
     manifests    which manifests hold what a range of snapshots added, filtered where others are mixed in
     differences  which files differ between two states of a table, whatever happened in between
+    swaps        what compaction only swapped, so that it is left out
+    deleted_keys the keys that equality deletes name, as a table of the delete files
     change_table a cloned metadata file + copied manifests + one register call
-    entries      files, partitions and bounds inside manifests, for ranges and reports
+    views        one metadata file and one entry of the catalog, for Spark
+    entries      files, partitions and bounds inside manifests, for ranges, partitions and reports
     pins         the branch that keeps unprocessed history from expiring
 """

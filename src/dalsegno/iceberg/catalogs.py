@@ -1,8 +1,8 @@
 """One definition of a catalog → PyIceberg properties and Spark configuration; and what dalsegno asks of a catalog.
 
-PyIceberg does the talking. Two things it cannot do are done here for SQL catalogs, with the same compare-and-swap on
-the metadata location that Iceberg's own JDBC catalog uses: finding a table without parsing all of its metadata, and
-changing references of a table of format version 3.
+PyIceberg does the talking. Three things it cannot do are done here for SQL catalogs, with the same statements on the
+catalog's table that Iceberg's own JDBC catalog uses: finding a table without parsing all of its metadata, changing
+references of a table of format version 3, and views.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
     NotInstalledError,
     TableAlreadyExistsError,
+    ViewAlreadyExistsError,
 )
 from pyiceberg.io import load_file_io
 
@@ -38,6 +40,8 @@ _SPARK_TYPES = {CatalogType.REST: "rest", CatalogType.HIVE: "hive", CatalogType.
 #: Properties that mean the same but are spelt differently by PyIceberg and by Iceberg's Java library.
 _JAVA_NAMES = {"s3.region": "client.region"}
 _DEFAULT_PREVIOUS_VERSIONS = 100
+#: What Iceberg's JDBC catalog calls the rows that are views.
+_VIEW = "VIEW"
 
 Ref = Mapping[str, Any]
 
@@ -184,20 +188,81 @@ class Catalog:
             except NoSuchTableError:
                 return
 
+    @cached_property
+    def has_views(self) -> bool:
+        """Whether views can be kept in it; of what PyIceberg knows, a REST catalog that says so."""
+        from pyiceberg.catalog.rest import Capability  # noqa: PLC0415 - slow import
+
+        return Capability.V1_DELETE_VIEW in getattr(self.pyiceberg, "_supported_endpoints", ())
+
+    def create_view(self, name: TableName, metadata: RawMetadata, metadata_location: str) -> bool:
+        """Make a view appear under a name; False if the name is taken.
+
+        The server writes the metadata file itself, under a name of its own below the view's location.
+        """
+        from pyiceberg.schema import Schema  # noqa: PLC0415 - slow import
+        from pyiceberg.view.metadata import ViewVersion  # noqa: PLC0415
+
+        self.ensure_namespace(name.namespace)
+        with self._talking(f"create the view {name}"):
+            try:
+                schema = Schema.model_validate(metadata["schemas"][0])
+                version = ViewVersion.model_validate(metadata["versions"][0])
+                place, properties = metadata["location"], metadata["properties"]
+                self.pyiceberg.create_view(name.identifier, schema, version, place, properties)
+            except (ViewAlreadyExistsError, TableAlreadyExistsError):
+                return False
+            return True
+
+    def view_properties(self, name: TableName) -> Mapping[str, str] | None:
+        """The properties of a view; None if there is no view of that name."""
+        with self._talking(f"load the view {name}"):
+            try:
+                return self.pyiceberg.load_view(name.identifier).metadata.properties
+            except NoSuchViewError:
+                return None
+
+    def has_view(self, name: TableName) -> bool:
+        if not self.has_views:
+            return False
+        with self._talking(f"look for the view {name}"):
+            return self.pyiceberg.view_exists(name.identifier)
+
+    def views(self, namespace: tuple[str, ...]) -> list[TableName]:
+        if not self.has_views:
+            return []
+        with self._talking("list views"):
+            try:
+                found = list(self.pyiceberg.list_views(namespace))
+            except NoSuchNamespaceError:
+                return []
+        return [TableName(self.settings.name, tuple(item[:-1]), item[-1]) for item in found]
+
+    def forget_view(self, name: TableName) -> None:
+        """Remove the catalog's entry of a view, and nothing else."""
+        with self._talking(f"drop the view {name}"):
+            try:
+                self.pyiceberg.drop_view(name.identifier)
+            except NoSuchViewError:
+                return
+
     def files_at(self, location: str) -> Files:
         """File access with the catalog's own properties, for locations that belong to no table."""
         return Files(load_file_io({**self.pyiceberg.properties}, location))
 
-    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> LoadedTable:
-        """Create or move a reference of a table, if nobody moved that one in between; else ConcurrentChange.
+    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref | None) -> LoadedTable:
+        """Create, move or (None) remove a reference of a table, if nobody moved it in between; else ConcurrentChange.
 
         Returned is the table as it is then: others may have changed what the reference does not hold.
         """
-        from pyiceberg.table.update import AssertRefSnapshotId, SetSnapshotRefUpdate  # noqa: PLC0415 - slow import
+        from pyiceberg.table import update as updates  # noqa: PLC0415 - slow import
 
         existing = table.metadata.get("refs", {}).get(ref_name)
-        requirement = AssertRefSnapshotId(ref=ref_name, **{"snapshot-id": existing and existing["snapshot-id"]})
-        update = SetSnapshotRefUpdate.model_validate({"action": "set-snapshot-ref", "ref-name": ref_name, **ref})
+        requirement = updates.AssertRefSnapshotId(ref=ref_name, **{"snapshot-id": existing and existing["snapshot-id"]})
+        if ref is None:
+            update: updates.TableUpdate = updates.RemoveSnapshotRefUpdate.model_validate({"ref-name": ref_name})
+        else:
+            update = updates.SetSnapshotRefUpdate.model_validate({"ref-name": ref_name, **ref})
         with self._talking(f"write a branch into {table.name}"):
             try:
                 loaded = self.pyiceberg.load_table(table.name.identifier)
@@ -253,6 +318,55 @@ class SqlCatalog(Catalog):
             return LoadedTable(name, parse_metadata(files.read(location)), location, files)
 
     def register(self, name: TableName, metadata_location: str) -> bool:
+        return self._insert(name, metadata_location)
+
+    @cached_property
+    def has_views(self) -> bool:
+        """A catalog's table that was made long ago has no column to tell views from tables."""
+        catalog: Any = self.pyiceberg
+        return bool(catalog._schema_version == "v1")
+
+    def create_view(self, name: TableName, metadata: RawMetadata, metadata_location: str) -> bool:
+        files = self.files_at(metadata_location)
+        with self._talking(f"write the view {name}"):
+            files.write(metadata_location, json.dumps(metadata, separators=(",", ":")).encode())
+        if self._insert(name, metadata_location, iceberg_type=_VIEW):
+            return True
+        files.delete(metadata_location)
+        return False
+
+    def view_properties(self, name: TableName) -> Mapping[str, str] | None:
+        with self._talking(f"load the view {name}"):
+            location = self._view_location(name)
+            return None if location is None else parse_metadata(self.files_at(location).read(location))["properties"]
+
+    def has_view(self, name: TableName) -> bool:
+        with self._talking(f"look for the view {name}"):
+            return self.has_views and self._view_location(name) is not None
+
+    def views(self, namespace: tuple[str, ...]) -> list[TableName]:
+        from sqlalchemy import select  # noqa: PLC0415 - slow import
+
+        if not self.has_views:
+            return []
+        catalog: Any = self.pyiceberg
+        columns = self._columns
+        wanted = (columns.catalog_name == self.settings.name, columns.table_namespace == ".".join(namespace))
+        with self._talking("list views"), catalog.engine.connect() as connection:
+            query = select(columns.table_name).where(*wanted, columns.iceberg_type == _VIEW)
+            return [TableName(self.settings.name, namespace, found) for found in connection.execute(query).scalars()]
+
+    def forget_view(self, name: TableName) -> None:
+        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
+        from sqlalchemy import delete  # noqa: PLC0415
+
+        catalog: Any = self.pyiceberg
+        with self._talking(f"drop the view {name}"), catalog.engine.connect() as connection:
+            connection.execute(delete(IcebergTables).where(*self._is(name), self._columns.iceberg_type == _VIEW))
+            connection.commit()
+
+    def _insert(self, name: TableName, metadata_location: str, **kind: str) -> bool:
+        """Add a row to the catalog's table; False if the name is taken."""
         from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
         from sqlalchemy import insert  # noqa: PLC0415
         from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
@@ -263,7 +377,7 @@ class SqlCatalog(Catalog):
             self.ensure_namespace(name.namespace)
             self._ensured.add(name.namespace)
         with self._talking(f"register {name}"), catalog.engine.connect() as connection:
-            row = catalog._create_table_row(".".join(name.namespace), name.name, metadata_location)
+            row = catalog._create_table_row(".".join(name.namespace), name.name, metadata_location) | kind
             try:
                 connection.execute(insert(IcebergTables).values(**row))
                 connection.commit()
@@ -271,7 +385,7 @@ class SqlCatalog(Catalog):
                 return False
             return True
 
-    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref) -> LoadedTable:
+    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref | None) -> LoadedTable:
         from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
         from sqlalchemy import update  # noqa: PLC0415
 
@@ -280,7 +394,7 @@ class SqlCatalog(Catalog):
         content = json.dumps(changed, separators=(",", ":")).encode()
         with self._talking(f"write into {table.name}"):
             table.files.write(location, gzip.compress(content) if ".gz." in location else content)
-        columns = IcebergTables.__table__.c
+        columns = self._columns
         catalog: Any = self.pyiceberg
         with self._talking(f"write a branch into {table.name}"), catalog.engine.connect() as connection:
             swapped = connection.execute(
@@ -302,22 +416,35 @@ class SqlCatalog(Catalog):
                 return False
 
     def _metadata_location(self, name: TableName) -> str:
-        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
-        from sqlalchemy import select  # noqa: PLC0415
+        from sqlalchemy import select  # noqa: PLC0415 - slow import
 
         catalog: Any = self.pyiceberg
         with catalog.engine.connect() as connection:
-            query = select(IcebergTables.__table__.c.metadata_location).where(*self._is(name))
+            query = select(self._columns.metadata_location).where(*self._is(name))
             kinds = catalog._iceberg_type_filter()
             found = connection.execute(query if kinds is None else query.where(kinds)).scalar()
         if not found:
             raise NoSuchTableError(str(name))
         return str(found)
 
-    def _is(self, name: TableName) -> tuple[Any, ...]:
+    def _view_location(self, name: TableName) -> str | None:
+        from sqlalchemy import select  # noqa: PLC0415 - slow import
+
+        catalog: Any = self.pyiceberg
+        columns = self._columns
+        with catalog.engine.connect() as connection:
+            query = select(columns.metadata_location).where(*self._is(name), columns.iceberg_type == _VIEW)
+            found: str | None = connection.execute(query).scalar()
+        return found
+
+    @property
+    def _columns(self) -> Any:
         from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
 
-        columns = IcebergTables.__table__.c
+        return IcebergTables.__table__.c
+
+    def _is(self, name: TableName) -> tuple[Any, ...]:
+        columns = self._columns
         return (
             columns.catalog_name == self.settings.name,
             columns.table_namespace == ".".join(name.namespace),
@@ -325,13 +452,16 @@ class SqlCatalog(Catalog):
         )
 
 
-def _with_ref(table: LoadedTable, ref_name: str, ref: Ref) -> dict[str, Any]:
-    """The table's metadata with one reference more, every other detail as it was."""
+def _with_ref(table: LoadedTable, ref_name: str, ref: Ref | None) -> dict[str, Any]:
+    """The table's metadata with one reference more, or without one, every other detail as it was."""
     old = table.metadata
     refs = dict(old.get("refs", {}))
     if MAIN not in refs and MAIN in branch_heads(old):
         refs[MAIN] = {"snapshot-id": branch_heads(old)[MAIN], "type": "branch"}
-    refs[ref_name] = dict(ref)
+    if ref is None:
+        refs.pop(ref_name, None)
+    else:
+        refs[ref_name] = dict(ref)
     log = [
         *old.get("metadata-log", ()),
         {"metadata-file": table.metadata_location, "timestamp-ms": old["last-updated-ms"]},

@@ -13,10 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from dalsegno.clock import to_millis
@@ -29,6 +30,7 @@ from dalsegno.iceberg.manifests import ListField, Manifest, Take, read_list, rew
 from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
+from dalsegno.plan.forecast import Cost
 
 #: Everything else of the source's metadata is left behind: snapshots, references, logs, statistics, keys.
 _CLONED = (
@@ -54,34 +56,26 @@ _POSITIVE_LONG = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Contents:
-    """The manifests that a change table will hold, and what they add up to."""
+    """The manifests that a change table holds or will hold, and what they add up to."""
 
     #: How the list that names them is written; None where the source was never written to.
     format: avro.Format | None
     takes: tuple[Take, ...]
     #: None where a writer did not say.
     bytes: int | None
-
-
-@dataclass(frozen=True)
-class Published:
-    """What a change table holds."""
-
-    manifests: tuple[Manifest, ...]
-    bytes: int | None
+    #: Where the files hold keys alone: each set of columns, by their ids, that some file has.
+    keys: tuple[tuple[int, ...], ...] = ()
 
     @property
-    def data(self) -> tuple[Manifest, ...]:
-        return tuple(manifest for manifest in self.manifests if manifest.is_data)
+    def data(self) -> tuple[Take, ...]:
+        """Those that are read as data; the others name delete files."""
+        return tuple(take for take in self.takes if take.manifest.is_data or take.as_data)
 
     @property
-    def files(self) -> int:
-        return sum(manifest.live_files or 0 for manifest in self.data)
-
-    @property
-    def rows(self) -> int:
-        """Rows in the files; delete files, if there are any, take some of them away."""
-        return sum(manifest.live_rows or 0 for manifest in self.data)
+    def cost(self) -> Cost:
+        """Rows are those in the files; delete files, if there are any, take some of them away."""
+        costs = [take.cost for take in self.data]
+        return Cost(sum(cost.files or 0 for cost in costs), sum(cost.rows or 0 for cost in costs), self.bytes)
 
 
 @dataclass(frozen=True)
@@ -108,8 +102,8 @@ def publish(
     role: Role,
     contents: Contents,
     threads: int,
-) -> Published:
-    """Write a change table's metadata and register it; what was published, counted.
+) -> Contents:
+    """Write a change table's metadata and register it; what it holds then.
 
     May be repeated after a crash at any point: each attempt writes files under names of its own, and the one that
     registers first wins.
@@ -120,19 +114,22 @@ def publish(
     published = _copy_manifests(source.files, files, contents, attempt, threads)
     listed_at = None if contents.format is None else f"{attempt}-snap.avro"
     metadata = _metadata(source.metadata, capture, captured, target, published, listed_at)
+    if contents.keys:
+        metadata |= _reduced_schema(metadata, contents.keys)
     with _writing(target):
         if contents.format is not None and listed_at is not None:
             header = _list_header(metadata["snapshots"][0])
-            files.write(listed_at, write_list(contents.format, published.manifests, header=header))
+            manifests = [take.manifest for take in published.takes]
+            files.write(listed_at, write_list(contents.format, manifests, header=header))
         files.write(f"{attempt}.metadata.json", json.dumps(metadata, separators=(",", ":")).encode())
     if catalog.register(target.name, f"{attempt}.metadata.json"):
         return published
-    return replace(published, manifests=_adopt(catalog, files, target, metadata["table-uuid"], attempt))
+    return replace(published, takes=_adopt(catalog, files, target, metadata["table-uuid"], attempt))
 
 
 def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
     """Drop the catalog's entries, then delete the files that this capture wrote, known by their names; no others."""
-    for role in captured.tables:
+    for role in () if captured.is_view else captured.tables:
         target = Target.of(captured, role)
         catalog.forget(target.name)
         files = catalog.files_at(target.folder)
@@ -147,7 +144,7 @@ def _table_uuid(capture_id: str, captured: CapturedTable, target: Target) -> str
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dalsegno:{capture_id}:{captured.table}:{target.role}"))
 
 
-def _adopt(catalog: Catalog, files: Files, target: Target, expected_uuid: str, attempt: str) -> tuple[Manifest, ...]:
+def _adopt(catalog: Catalog, files: Files, target: Target, expected_uuid: str, attempt: str) -> tuple[Take, ...]:
     """Take the table of the attempt that came first: its manifests; this attempt's files are deleted."""
     found = catalog.load(target.name).metadata
     for location in files.list(target.folder):
@@ -159,7 +156,7 @@ def _adopt(catalog: Catalog, files: Files, target: Target, expected_uuid: str, a
             f"found {found['table-uuid']}.",
             hint="Rename or drop that table, then run the capture again.",
         )
-    return published_manifests(catalog, target.name)
+    return published_takes(catalog, target.name)
 
 
 @contextmanager
@@ -173,14 +170,14 @@ def _writing(target: Target) -> Iterator[None]:
         ) from error
 
 
-def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: str, threads: int) -> Published:
+def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: str, threads: int) -> Contents:
     def take(item: tuple[int, Take]) -> Manifest | None:
         number, wanted = item
         path = f"{attempt}-m{number}.avro"
         if wanted.is_whole:
             source.copy(wanted.manifest.path, path, into=files)
             return Manifest({**wanted.manifest.values, ListField.PATH: path})
-        rewritten = rewrite(source, wanted.manifest, wanted.wants)
+        rewritten = rewrite(source, wanted.manifest, wanted.wants, as_data=wanted.as_data)
         if not rewritten.added_files + rewritten.existing_files:
             return None
         files.write(path, rewritten.content)
@@ -189,7 +186,7 @@ def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: st
     try:
         files.make_folder(attempt.rpartition("/")[0])
         with ThreadPoolExecutor(threads) as pool:
-            taken = [manifest for manifest in pool.map(take, enumerate(contents.takes)) if manifest]
+            taken = [Take(manifest) for manifest in pool.map(take, enumerate(contents.takes)) if manifest]
     except FileNotFoundError as error:
         raise DataError(
             f"A manifest of the source has vanished while it was captured: {error}.",
@@ -197,7 +194,7 @@ def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: st
         ) from error
     except OSError as error:
         raise PlatformError(f"Manifests could not be copied: {error}.", hint="Run the capture again.") from error
-    return Published(tuple(taken), contents.bytes)
+    return replace(contents, takes=tuple(taken))
 
 
 def _list_header(snapshot: Mapping[str, Any]) -> dict[str, str]:
@@ -208,11 +205,12 @@ def _list_header(snapshot: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def published_manifests(catalog: Catalog, name: TableName) -> tuple[Manifest, ...]:
+def published_takes(catalog: Catalog, name: TableName) -> tuple[Take, ...]:
     """What a change table holds, read back from it."""
     table = catalog.load(name)
     snapshots = table.metadata["snapshots"]
-    return read_list(table.files, snapshots[0]["manifest-list"]).manifests if snapshots else ()
+    manifests = read_list(table.files, snapshots[0]["manifest-list"]).manifests if snapshots else ()
+    return tuple(map(Take, manifests))
 
 
 def _metadata(
@@ -220,7 +218,7 @@ def _metadata(
     capture: Capture,
     captured: CapturedTable,
     target: Target,
-    published: Published,
+    published: Contents,
     manifest_list: str | None,
 ) -> dict[str, Any]:
     clone = {key: source[key] for key in _CLONED if key in source}
@@ -288,8 +286,9 @@ def _properties(source: RawMetadata, capture: Capture, captured: CapturedTable, 
     return kept | ours | {"gc.enabled": "false", "write.metadata.delete-after-commit.enabled": "false"}
 
 
-def _summary(captured: CapturedTable, published: Published) -> dict[str, str]:
-    counts = {"data-files": published.files, "records": published.rows, "files-size": published.bytes}
+def _summary(captured: CapturedTable, published: Contents) -> dict[str, str]:
+    cost = published.cost
+    counts = {"data-files": cost.files, "records": cost.rows, "files-size": cost.bytes}
     known = {key: str(value) for key, value in counts.items() if value is not None}
     return (
         {"operation": "append"}
@@ -326,6 +325,17 @@ def _readable_with(source: RawMetadata, schema_id: int) -> dict[str, Any]:
     if source["format-version"] == 1:
         changed |= {"schema": schema, "partition-spec": default["fields"]}
     return changed
+
+
+def _reduced_schema(metadata: RawMetadata, keys: Iterable[Iterable[int]]) -> dict[str, Any]:
+    """The schema with the columns of keys, and those that partitions are made of; no file need have them all."""
+    schema = next(each for each in metadata["schemas"] if each["schema-id"] == metadata["current-schema-id"])
+    kept = set(chain.from_iterable(keys)) | {
+        item["source-id"] for spec in metadata["partition-specs"] for item in spec["fields"]
+    }
+    fields = [{**item, "required": False} for item in schema["fields"] if kept & set(_field_ids({"fields": [item]}))]
+    reduced = {key: value for key, value in schema.items() if key != "identifier-field-ids"} | {"fields": fields}
+    return {"schemas": [reduced], "sort-orders": [dict(_UNSORTED)], "default-sort-order-id": 0}
 
 
 def _field_ids(schema: Mapping[str, Any]) -> Iterator[int]:

@@ -58,12 +58,16 @@ class Layout:
 
     @cached_property
     def schema(self) -> Schema:
-        schemas = self.metadata.get("schemas") or [self.metadata["schema"]]
-        raw = next(schema for schema in schemas if schema.get("schema-id", 0) == self.schema_id)
+        raw = self._raw_schema
         try:
             return Schema.model_validate(raw)
         except ValueError:
             return Schema.model_validate({**raw, "fields": [_nameable(item) for item in raw["fields"]]})
+
+    @cached_property
+    def _raw_schema(self) -> Mapping[str, Any]:
+        schemas = self.metadata.get("schemas") or [self.metadata["schema"]]
+        return next(schema for schema in schemas if schema.get("schema-id", 0) == self.schema_id)
 
     @cached_property
     def specs(self) -> dict[int, PartitionSpec]:
@@ -87,6 +91,14 @@ class Layout:
     def top_columns(self) -> list[str]:
         """The names of the columns that ``*`` stands for."""
         return [field.name for field in self.schema.fields]
+
+    def incomparable_columns(self) -> list[str]:
+        """The columns that hold, at any depth, what no engine can tell equal from different."""
+        return [field["name"] for field in self._raw_schema["fields"] if _holds_incomparable(field["type"])]
+
+    def column_name(self, field_id: int) -> str:
+        """The name of a column, or its id if the schema no longer has it."""
+        return self.schema.find_column_name(field_id) or str(field_id)
 
     def has_column(self, name: str) -> bool:
         try:
@@ -153,6 +165,14 @@ def _nameable(field: Mapping[str, Any]) -> Mapping[str, Any]:
     except ValueError:
         return {**field, "type": {"type": "struct", "fields": []}}
     return field
+
+
+def _holds_incomparable(kind: Any) -> bool:
+    if isinstance(kind, str):
+        return kind.startswith(("variant", "geometry", "geography"))
+    inner = [item["type"] for item in kind.get("fields", ())]
+    inner += [kind[part] for part in ("element", "key", "value") if part in kind]
+    return any(map(_holds_incomparable, inner))
 
 
 def is_time(field: NestedField) -> bool:

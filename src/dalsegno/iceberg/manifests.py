@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +24,7 @@ from dalsegno.errors import DataError, UnsupportedChange, UnsupportedTable
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
 from dalsegno.model.snapshots import Operation, Snapshot
+from dalsegno.plan.forecast import Cost
 
 
 class ListField(IntEnum):
@@ -57,12 +58,16 @@ class EntryField(IntEnum):
     FILE_SEQUENCE_NUMBER = 4
     PATH = 100
     RECORD_COUNT = 103
+    SIZE = 104
+    CONTENT = 134
+    EQUALITY_IDS = 135
     FIRST_ROW_ID = 142
 
 
 EXISTING = 0
 ADDED = 1
 DELETED = 2
+_DATA, _DELETES = 0, 1
 #: No snapshot's id.
 _UNKNOWN_SNAPSHOT = -1
 
@@ -125,6 +130,7 @@ class Manifest:
     def reduced(self, path: str, to: Rewritten) -> Manifest:
         """The line of a copy that holds only some of the files; the bounds of all of them would be too wide."""
         changed: dict[int, Any] = {
+            ListField.CONTENT: to.content_kind,
             ListField.PARTITIONS: None,
             ListField.PATH: path,
             ListField.LENGTH: len(to.content),
@@ -160,11 +166,29 @@ class Take:
     only: frozenset[str] | None = None
     #: Only those that the manifest's own snapshot added.
     only_added: bool = False
+    #: Whether delete files are to be read as if they were data.
+    as_data: bool = False
+    #: What those files add up to, where they were looked at.
+    counted: Cost | None = None
+
+    @property
+    def cost(self) -> Cost:
+        """What those files add up to; without looking at them, the manifest's own line tells their number and rows."""
+        if self.counted is not None:
+            return self.counted
+        if self.only_added:
+            return Cost(self.manifest.added_files, self.manifest.added_rows, None)
+        return Cost(self.manifest.live_files, self.manifest.live_rows, None)
+
+    @property
+    def bounded(self) -> Manifest:
+        """The manifest with bounds that hold for those files: of some of them, none are known."""
+        return self.manifest if self.is_whole else Manifest({**self.manifest.values, ListField.PARTITIONS: None})
 
     @property
     def is_whole(self) -> bool:
         """Whether the manifest can be copied as it is."""
-        return self.only is None and (not self.only_added or self.manifest.only_adds)
+        return self.only is None and not self.as_data and (not self.only_added or self.manifest.only_adds)
 
     def wants(self, status: int, snapshot_id: int, path: str) -> bool:
         if self.only_added:
@@ -302,9 +326,13 @@ class Rewritten:
     added_rows: int
     existing_files: int
     existing_rows: int
+    #: Whether it names data files (0) or delete files (1).
+    content_kind: int
 
 
-def rewrite(files: Files, manifest: Manifest, wanted: Callable[[int, int, str], bool]) -> Rewritten:
+def rewrite(
+    files: Files, manifest: Manifest, wanted: Callable[[int, int, str], bool], *, as_data: bool = False
+) -> Rewritten:
     """Keep the live entries of which (status, snapshot that added it, path) are wanted.
 
     Entries inherit their snapshot and sequence numbers from the manifest's line in the list, and their row ids from the
@@ -316,7 +344,7 @@ def rewrite(files: Files, manifest: Manifest, wanted: Callable[[int, int, str], 
         names, inner = format_.names(), data_file_names(format_)
         row_id_name, count_name = inner.get(EntryField.FIRST_ROW_ID), inner[EntryField.RECORD_COUNT]
         kept: list[avro.Record] = []
-        counts = {ADDED: [0, 0], EXISTING: [0, 0]}
+        files_of, rows_of = Counter[int](), Counter[int]()
         for record in records:
             status, file = record[names[EntryField.STATUS]], record[names[EntryField.DATA_FILE]]
             if status == DELETED:
@@ -325,11 +353,23 @@ def rewrite(files: Files, manifest: Manifest, wanted: Callable[[int, int, str], 
                 file[row_id_name] = next_row_id
                 next_row_id += file[count_name]
             _make_explicit(record, names, manifest)
+            if as_data:
+                file |= {inner[EntryField.CONTENT]: _DATA, inner[EntryField.EQUALITY_IDS]: None}
             if wanted(status, record[names[EntryField.SNAPSHOT_ID]], file[inner[EntryField.PATH]]):
                 kept.append(record)
-                counts[status][0] += 1
-                counts[status][1] += file[count_name]
-    return Rewritten(avro.write(format_, kept), *counts[ADDED], *counts[EXISTING])
+                files_of[status] += 1
+                rows_of[status] += file[count_name]
+    if as_data:
+        format_ = replace(format_, metadata={**format_.metadata, "content": "data"})
+    kind = _DATA if manifest.is_data or as_data else _DELETES
+    return Rewritten(
+        content=avro.write(format_, kept),
+        added_files=files_of[ADDED],
+        added_rows=rows_of[ADDED],
+        existing_files=files_of[EXISTING],
+        existing_rows=rows_of[EXISTING],
+        content_kind=kind,
+    )
 
 
 def _make_explicit(record: avro.Record, names: Mapping[int, str], manifest: Manifest) -> None:

@@ -35,6 +35,11 @@ def branch_name(consumer: str) -> str:
     return f"dalsegno_{consumer}"
 
 
+def _tag_name(consumer: str) -> str:
+    """No consumer's name has a colon in it, so no branch is called so."""
+    return f"{branch_name(consumer)}:aside"
+
+
 def pin(
     catalog: Catalog, table: LoadedTable, consumer: str, after: Position, *, now_ms: int, lifetime: timedelta
 ) -> tuple[LoadedTable, Pin]:
@@ -46,41 +51,44 @@ def pin(
         return table, Pin(False, f"not pinned: catalog {catalog.settings.name!r} is set to pin = false")
     lifetime_ms = round(lifetime.total_seconds() * 1000)
 
-    def wanted(loaded: LoadedTable) -> Ref | None:
+    def wanted(loaded: LoadedTable, existing: Ref | None) -> Ref | None:
         history = history_of(loaded.metadata, after.branch, table=loaded.name)
         if history.head is None:
-            return None
-        existing = loaded.metadata.get("refs", {}).get(branch_name(consumer))
+            return existing
         kept = len(list(takewhile(lambda s: s.id != after.snapshot_id, history.ancestors(history.head)))) + 1
         age = now_ms - history.head.timestamp_ms
         if existing and _holds(existing, history.head.id, kept, age + lifetime_ms // 2):
-            return None
+            return existing
         return _branch(history.head.id, kept, age + lifetime_ms)
 
-    def wanted_aside(loaded: LoadedTable) -> Ref | None:
-        """A checkpoint that a rollback left aside is on no branch: a tag of its own holds it."""
+    def wanted_aside(loaded: LoadedTable, existing: Ref | None) -> Ref | None:
+        """A checkpoint that a rollback left aside is on no branch: a tag of its own holds it, until it moves on."""
         history = history_of(loaded.metadata, after.branch, table=loaded.name)
         aside = history.snapshots.get(after.snapshot_id) if after.snapshot_id is not None else None
         if aside is None or any(snapshot.id == aside.id for snapshot in history.ancestors(history.head)):
             return None
-        age = now_ms - aside.timestamp_ms + lifetime_ms
-        return {"snapshot-id": aside.id, "type": "tag", "max-ref-age-ms": max(age, 1)}
+        age = now_ms - aside.timestamp_ms
+        if existing and _holds(existing, aside.id, 1, age + lifetime_ms // 2):
+            return existing
+        return {"snapshot-id": aside.id, "type": "tag", "max-ref-age-ms": max(age + lifetime_ms, 1)}
 
     # The tag first: once the branch has moved on, nothing else holds what was left aside.
-    table, aside = _write(catalog, table, f"{branch_name(consumer)}:aside", wanted_aside)
+    table, aside = _write(catalog, table, _tag_name(consumer), wanted_aside)
     table, line = _write(catalog, table, branch_name(consumer), wanted)
     return table, line if aside.is_held else aside
 
 
 def held(table: LoadedTable, history: History, consumer: str) -> tuple[frozenset[int], int | None]:
     """The snapshots that the consumer's pin holds, and when it ends."""
-    ref = table.metadata.get("refs", {}).get(branch_name(consumer))
+    refs = table.metadata.get("refs", {})
+    ref, tag = refs.get(branch_name(consumer)), refs.get(_tag_name(consumer))
+    aside = {tag["snapshot-id"]} if tag else set()
     head = history.snapshots.get(ref["snapshot-id"]) if ref else None
     if ref is None or head is None:
-        return frozenset(), None
+        return frozenset(aside), None
     line = islice(history.ancestors(head), ref.get("min-snapshots-to-keep", 1))
     age: int | None = ref.get("max-ref-age-ms")
-    return frozenset(snapshot.id for snapshot in line), None if age is None else head.timestamp_ms + age
+    return frozenset({s.id for s in line} | aside), None if age is None else head.timestamp_ms + age
 
 
 def _branch(snapshot_id: int, kept: int, age_ms: int) -> Ref:
@@ -98,12 +106,14 @@ def _holds(ref: Ref, snapshot_id: int, kept: int, age_ms: int) -> bool:
 
 
 def _write(
-    catalog: Catalog, table: LoadedTable, ref_name: str, wanted: Callable[[LoadedTable], Ref | None]
+    catalog: Catalog, table: LoadedTable, ref_name: str, wanted: Callable[[LoadedTable, Ref | None], Ref | None]
 ) -> tuple[LoadedTable, Pin]:
+    """Bring a reference to what is wanted of a table and the reference as it is; None: there should be none."""
     held = Pin(True, f"pinned by branch {ref_name}")
     for _ in range(_ATTEMPTS):
-        ref = wanted(table)
-        if ref is None:
+        existing = table.metadata.get("refs", {}).get(ref_name)
+        ref = wanted(table, existing)
+        if ref == existing:
             return table, held
         try:
             return catalog.set_ref(table, ref_name, ref), held

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from dalsegno.clock import to_millis
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
 from dalsegno.iceberg import change_table, pins
-from dalsegno.iceberg.catalogs import LoadedTable
+from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.manifests import adds_everything
 from dalsegno.iceberg.partitions import Novelty
-from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Manner
+from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Manner, Mode, Role
 from dalsegno.model.snapshots import History
-from dalsegno.model.starts import AfterSnapshot, Full, Since, Start
+from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Since, Start
 from dalsegno.model.tables import TableName
+from dalsegno.operations import views
 from dalsegno.operations.details import Wish, check_columns, contents_of, describe, look_into
 from dalsegno.plan.increments import Increment, increment_between, next_increment, unproven_beginning
 from dalsegno.settings import CatalogSettings, CatalogType
@@ -124,13 +125,28 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)
         checkpoint = lake.store.position(request.consumer, table.name)
+        start = request.start or start_of_abandoned(lake, request.consumer, table.name)
         increment = next_increment(
-            table.name, request.consumer, history, checkpoint, start=request.start, end=end, manner=request.manner
+            table.name, request.consumer, history, checkpoint, start=start, end=end, manner=request.manner
         )
         if increment.root is not None and not adds_everything(table.files, increment.root):
             raise unproven_beginning(table.name, request.consumer, increment.root)
+        if increment.manner.mode is Mode.VIEW:
+            views.refuse_view(lake.catalog(table.name.catalog), table, history, increment)
         increments.append(increment)
     return loaded, tuple(increments)
+
+
+def start_of_abandoned(lake: Lake, consumer: str, table: TableName) -> Start | None:
+    """Where a first capture that was given up began: its range is taken again, unless another start is chosen."""
+    if lake.store.position(consumer, table) is not None:
+        return None
+    for earlier in lake.store.captures(consumer):
+        for captured in earlier.tables:
+            if captured.table == table and captured.is_first and earlier.state is CaptureState.ABANDONED:
+                after = captured.after.snapshot_id
+                return Full() if captured.is_full else Earliest() if after is None else AfterSnapshot(after)
+    return None
 
 
 def _step_over(
@@ -218,7 +234,14 @@ def _finish(lake: Lake, capture: Capture, wish: Wish, loaded: Sequence[LoadedTab
 
 
 def _all_there(lake: Lake, capture: Capture) -> bool:
-    return all(lake.catalog(name.catalog).has(name) for c in capture.tables for name in c.tables.values())
+    return all(_is_there(lake.catalog(captured.change_table.catalog), captured) for captured in capture.tables)
+
+
+def _is_there(catalog: Catalog, captured: CapturedTable) -> bool:
+    if captured.is_view:
+        return catalog.has_view(captured.change_table)
+    expected = captured.changes_view if captured.details.get("changes_view") else None
+    return all(map(catalog.has, captured.tables.values())) and (expected is None or catalog.has_view(expected))
 
 
 def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> CapturedTable:
@@ -228,11 +251,13 @@ def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) 
     if set(wish.range_columns) <= set(known["ranges"]) and (not wish.partitions or _are_told(known["partitions"])):
         return captured
     catalog = lake.catalog(captured.change_table.catalog)
-    tables = [change_table.published_manifests(catalog, name) for name in captured.tables.values()]
-    manifests = [manifest for listed in tables for manifest in listed if manifest.is_data]
     history, increment = _recorded_increment(capture, captured, table)
-    files = sum(manifest.live_files or 0 for manifest in manifests)
-    looked = look_into(table, history, increment, manifests, files, wish)
+    if captured.is_view:
+        takes = contents_of(table, history, increment, lake.settings.io_threads)[Role.AFTER].takes
+    else:
+        ends = [captured.tables[role] for role in captured.manner.ends]
+        takes = tuple(take for name in ends for take in change_table.published_takes(catalog, name))
+    looked = look_into(table, history, increment, [take for take in takes if take.manifest.is_data], wish)
     return replace(captured, details={**known, **looked})
 
 
@@ -257,14 +282,21 @@ def _publish(
     table, pin = _pin(lake, capture, captured, table)
     history, increment = _recorded_increment(capture, captured, table)
     contents = contents_of(table, history, increment, lake.settings.io_threads)
-    published = {
-        role: change_table.publish(catalog, table, capture, captured, role, contents[role], lake.settings.io_threads)
-        for role in captured.tables
-    }
+    if captured.is_view:
+        views.refuse_view(catalog, table, history, increment)
+        views.publish_range(catalog, capture, captured, table, increment, pin)
+        published = {Role.AFTER: contents[Role.AFTER]}
+    else:
+        threads = lake.settings.io_threads
+        published = {
+            role: change_table.publish(catalog, table, capture, captured, role, contents[role], threads)
+            for role in captured.tables
+        }
     if not pin.is_held:
         # Nothing kept the range from expiring while it was read, so look whether it is still all there.
         _recorded_increment(capture, captured, catalog.load(captured.table))
-    return describe(table, history, increment, published, pin, wish)
+    details = describe(table, history, increment, published, pin, wish)
+    return details | views.publish_changes(catalog, capture, captured, table, details)
 
 
 def _recorded_increment(capture: Capture, captured: CapturedTable, table: LoadedTable) -> tuple[History, Increment]:
@@ -272,15 +304,12 @@ def _recorded_increment(capture: Capture, captured: CapturedTable, table: Loaded
     history = history_of(table.metadata, captured.upto.branch, table=table.name)
     upto = history.snapshots.get(captured.upto.snapshot_id) if captured.upto.snapshot_id is not None else None
     if history.table_uuid != captured.upto.table_uuid or (upto is None and captured.upto.snapshot_id is not None):
-        raise HistoryLost(
-            f"{captured.table} no longer has {captured.upto} of capture {capture.id}: it expired or was replaced.",
-            hint=f"Give the capture up, and plan anew: dalsegno abandon {capture.id}",
-        )
+        raise _lost(capture, captured, str(captured.upto))
     if captured.is_full:
         return history, Increment(
             captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True, manner=captured.manner
         )
-    return history, increment_between(
+    increment = increment_between(
         captured.table,
         capture.consumer,
         history,
@@ -288,4 +317,14 @@ def _recorded_increment(capture: Capture, captured: CapturedTable, table: Loaded
         upto,
         is_first=captured.is_first,
         manner=captured.manner,
+    )
+    if captured.manner.has_deleted_keys and not increment.manner.has_deleted_keys:
+        raise _lost(capture, captured, "all snapshots")
+    return history, increment
+
+
+def _lost(capture: Capture, captured: CapturedTable, what: str) -> HistoryLost:
+    return HistoryLost(
+        f"{captured.table} no longer has {what} of capture {capture.id}: expired or replaced since.",
+        hint=f"Give the capture up, and plan anew: dalsegno abandon {capture.id}",
     )

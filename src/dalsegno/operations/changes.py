@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +13,7 @@ from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.tables import TableName
 from dalsegno.operations.capturing import Captured, NothingNew, Request
 from dalsegno.operations.queries import query_of
+from dalsegno.operations.views import metadata_location
 from dalsegno.plan.increments import Increment
 
 if TYPE_CHECKING:
@@ -107,12 +109,24 @@ class Changes:
         name = self._only().tables.get(Role.BEFORE)
         return None if name is None else str(name)
 
+    @property
+    def deleted_keys(self) -> str | None:
+        """The name of the table of the keys that equality deletes in the range name, if there are any."""
+        name = self._only().tables.get(Role.DELETED_KEYS)
+        return None if name is None else str(name)
+
+    @property
+    def changes_view(self) -> str | None:
+        """The name of the view of the changed rows, for Spark; if there is none, ``details`` say why."""
+        return self.details.get("changes_view")
+
     def query(self, engine: str = "spark") -> str:
         """The changed rows with their ``_change_type``, as a query for an engine.
 
         Of a capture of added files every row is an insert; with both ends, deletes are told, and with keys, updates.
         """
-        return query_of(self._only(), engine, lambda name: self.lake.load(name).metadata_location)
+        captured = self._only()
+        return query_of(captured, engine, partial(metadata_location, self.lake, captured))
 
     def report(self) -> dict[str, Any]:
         """The capture, or None, and each table with its range and details: what ``--json`` shows."""
@@ -138,7 +152,11 @@ class Changes:
                     "table": str(captured.table),
                     "change_table": str(captured.change_table),
                     "before_table": str(captured.tables[Role.BEFORE]) if Role.BEFORE in captured.tables else None,
+                    "deleted_keys_table": str(captured.tables[Role.DELETED_KEYS])
+                    if Role.DELETED_KEYS in captured.tables
+                    else None,
                     "changes": captured.manner.changes.value,
+                    "mode": captured.manner.mode.value,
                     "location": captured.location,
                     "after": captured.after,
                     "upto": captured.upto,

@@ -11,17 +11,20 @@ from typing import Any
 
 from dalsegno.clock import from_millis
 from dalsegno.iceberg.catalogs import LoadedTable
-from dalsegno.iceberg.change_table import Contents, Published
+from dalsegno.iceberg.change_table import Contents
+from dalsegno.iceberg.deleted_keys import deleted_keys
 from dalsegno.iceberg.differences import Side, added_since, touched
-from dalsegno.iceberg.entries import read_entries
+from dalsegno.iceberg.entries import FileEntry, read_entries, taken_entries
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.layout import Layout
 from dalsegno.iceberg.manifests import Manifest, Take, added_by, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.iceberg.pins import Pin
 from dalsegno.iceberg.ranges import column_ranges
+from dalsegno.iceberg.swaps import swaps_between
 from dalsegno.model.captures import Manner, Role
-from dalsegno.model.snapshots import History, Operation, Snapshot
+from dalsegno.model.snapshots import History, Snapshot
+from dalsegno.plan.forecast import Cost
 from dalsegno.plan.increments import Increment, Treatment
 
 #: How many files a capture looks at in manifests without being asked, of what it takes and again of what was before:
@@ -63,8 +66,8 @@ def contents_of(table: LoadedTable, history: History, increment: Increment, thre
         return _both_ends(table, history, increment, upto)
     selection = added_by(table.files, increment.taken, upto, threads=threads)
     takes = tuple(Take(manifest, only_added=True) for manifest in selection.manifests)
-    size = _sum(snapshot.count("added-files-size") for snapshot in increment.taken)
-    return {Role.AFTER: Contents(selection.format, takes, bytes=size)}
+    added = Cost.total(Cost(None, None, snapshot.count("added-files-size")) for snapshot in increment.taken)
+    return {Role.AFTER: Contents(selection.format, takes, bytes=added.bytes)}
 
 
 def _both_ends(table: LoadedTable, history: History, increment: Increment, upto: Snapshot) -> Mapping[Role, Contents]:
@@ -73,32 +76,43 @@ def _both_ends(table: LoadedTable, history: History, increment: Increment, upto:
     after = history.snapshots.get(increment.after.snapshot_id) if increment.after.snapshot_id is not None else None
     first = None if after is None else read_list(table.files, after.manifest_list)
     known = first.manifests if first else ()
+    line = [snapshot for snapshot, _ in increment.snapshots]
+    swaps = swaps_between(table.files, after, line) if after is not None and increment.is_line else ()
     if increment.manner.is_told_by_one_end:
-        sides = Side((), ()), added_since(table.files, layout, known, last.manifests)
+        sides = Side((), ()), added_since(table.files, layout, known, last.manifests, swaps)
     else:
-        sides = touched(table.files, layout, known, last.manifests)
+        sides = touched(table.files, layout, known, last.manifests, swaps)
     formats = (first.format if first else None, last.format)
     before_after = [
-        Contents(format_, side.data + tuple(Take(manifest) for manifest in side.deletes), bytes=None)
+        Contents(
+            format_,
+            side.data + tuple(Take(manifest) for manifest in side.deletes),
+            bytes=Cost.total(take.cost for take in side.data).bytes,
+        )
         for format_, side in zip(formats, sides, strict=True)
     ]
-    return {Role.BEFORE: before_after[0], Role.AFTER: before_after[1]}
+    ends = {Role.BEFORE: before_after[0], Role.AFTER: before_after[1]}
+    if not increment.manner.has_deleted_keys:
+        return ends
+    deleted = deleted_keys(table.files, line)
+    size = Cost.total(take.cost for take in deleted.takes).bytes
+    return ends | {Role.DELETED_KEYS: Contents(last.format, deleted.takes, size, deleted.keys)}
 
 
 def describe(
     table: LoadedTable,
     history: History,
     increment: Increment,
-    tables: Mapping[Role, Published],
+    contents: Mapping[Role, Contents],
     pin: Pin,
     wish: Wish,
 ) -> dict[str, Any]:
     """What is printed and remembered of a captured table."""
-    published = tables[Role.AFTER]
-    before = tables.get(Role.BEFORE)
+    layout = Layout(table.metadata, increment.upto.schema_id)
+    before, deleted = contents.get(Role.BEFORE), contents.get(Role.DELETED_KEYS)
     # What changed lies in what was there before as well: a partition may have lost all of its rows.
-    manifests = [manifest for each in tables.values() for manifest in each.data]
-    looked = look_into(table, history, increment, manifests, sum(each.files for each in tables.values()), wish)
+    takes = [take for role, each in contents.items() if role is not Role.DELETED_KEYS for take in each.data]
+    looked = look_into(table, history, increment, takes, wish)
     return {
         "snapshots": [
             {
@@ -111,12 +125,12 @@ def describe(
         ],
         "captured_snapshots": len(increment.taken),
         "skipped_snapshots": sum(treatment is not Treatment.TAKE for _, treatment in increment.snapshots),
-        "files": published.files,
-        "rows": published.rows,
-        "bytes": published.bytes,
-        "before": None if before is None else {"files": before.files, "rows": before.rows},
+        **asdict(contents[Role.AFTER].cost),
+        "before": None if before is None else asdict(before.cost),
+        "deleted_keys": None if deleted is None else _keys(layout, deleted),
         "schema_changed": increment.schema_changed,
-        "columns": Layout(table.metadata, increment.upto.schema_id).top_columns(),
+        "columns": layout.top_columns(),
+        "incomparable": layout.incomparable_columns(),
         **looked,
         "pinned": pin.is_held,
         "pin": pin.note,
@@ -124,15 +138,19 @@ def describe(
     }
 
 
+def _keys(layout: Layout, deleted: Contents) -> dict[str, Any]:
+    columns = [[layout.column_name(field_id) for field_id in key] for key in deleted.keys]
+    return {"columns": columns, **asdict(deleted.cost)}
+
+
 def exactness(increment: Increment) -> dict[str, Any]:
     """Whether the rows handed over are the ones that changed, and if not, what they may be more or less."""
-    others = [s for s in increment.taken if s.operation is not Operation.APPEND]
-    if increment.manner.compares_ends or not others:
+    if increment.manner.compares_ends or not increment.removing:
         return {"exact": True, "inexact_because": None}
     return {
         "exact": False,
-        "inexact_because": f"{len(others)} of the snapshots also removed rows: rows that they only carried over are "
-        "handed over again, and those that they removed are not told; ask for before_after to be exact",
+        "inexact_because": f"{len(increment.removing)} of the snapshots also removed rows: rows that they only carried "
+        "over are handed over again, and those that they removed are not told; ask for before_after to be exact",
     }
 
 
@@ -140,18 +158,23 @@ def look_into(
     table: LoadedTable,
     history: History,
     increment: Increment,
-    manifests: Sequence[Manifest],
-    files: int,
+    takes: Sequence[Take],
     wish: Wish,
 ) -> dict[str, Any]:
     """Ranges and partitions: what can only be told by looking into manifests."""
     layout = Layout(table.metadata, increment.upto.schema_id)
     columns = [name for name in wish.range_columns if layout.has_column(name)]
     ids = {layout.column(name).field_id for name in columns}
-    ranges = column_ranges(layout, columns, manifests, partial(read_entries, table.files, columns=ids))
+    by_path = {take.manifest.path: take for take in takes}
+
+    def taken(manifest: Manifest) -> Iterable[FileEntry]:
+        return taken_entries(table.files, by_path[manifest.path], ids)
+
+    ranges = column_ranges(layout, columns, [take.bounded for take in takes], taken)
+    files = sum(take.cost.files or 0 for take in takes)
     if files <= FEW_FILES if wish.partitions is None else wish.partitions:
         most = FEW_FILES if wish.partitions is None else sys.maxsize
-        partitions = list_partitions(table.files, layout, history, increment, manifests, most_entries=most)
+        partitions = list_partitions(table.files, layout, history, increment, takes, most_entries=most)
     else:
         partitions = None
     return {
@@ -165,15 +188,14 @@ def list_partitions(
     layout: Layout,
     history: History,
     increment: Increment,
-    manifests: Sequence[Manifest],
+    takes: Sequence[Take],
     *,
     most_entries: int,
 ) -> list[Partition]:
     """The partitions that an increment touches, each told new from re-opened."""
-    entries = partial(read_entries, files)
     before = manifests_before(files, history, increment)
-    touched = chain.from_iterable(map(entries, manifests))
-    return touched_partitions(layout, touched, before, entries, most_entries=most_entries)
+    touched = chain.from_iterable(taken_entries(files, take) for take in takes)
+    return touched_partitions(layout, touched, before, partial(read_entries, files), most_entries=most_entries)
 
 
 def manifests_before(files: Files, history: History, increment: Increment) -> Sequence[Manifest] | None:
@@ -182,12 +204,3 @@ def manifests_before(files: Files, history: History, increment: Increment) -> Se
         return ()
     snapshot = history.snapshots.get(increment.after.snapshot_id)
     return None if snapshot is None else read_list(files, snapshot.manifest_list).manifests
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total

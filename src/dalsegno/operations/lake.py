@@ -8,6 +8,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,7 @@ from typing import Self
 from dalsegno import settings as settings_module
 from dalsegno.clock import Clock, to_millis, utc_now
 from dalsegno.errors import CaptureSettled, DalsegnoError, UnknownName, UserError
-from dalsegno.iceberg import change_table, pins
+from dalsegno.iceberg import change_table, pins, views
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
 from dalsegno.iceberg.history import MAIN, history_of
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint, manner_of
@@ -26,6 +27,7 @@ from dalsegno.operations import capturing, checking, planning
 from dalsegno.operations.changes import Changes
 from dalsegno.operations.details import Wish
 from dalsegno.operations.queries import query_of
+from dalsegno.operations.views import metadata_location
 from dalsegno.plan.increments import starting_position
 from dalsegno.settings import Settings
 from dalsegno.store import Mark, Store
@@ -99,13 +101,15 @@ class Lake:
         changes: str | None = None,
         operations: Sequence[str] | None = None,
         keys: Sequence[str] = (),
+        mode: str | None = None,
     ) -> Changes:
         """Everything that was added to the tables since the consumer's checkpoint, as change tables.
 
         A capture that was neither committed nor abandoned is handed out again. ``start`` (earliest, latest, full, a
         snapshot's id or a moment) says where a consumer without a checkpoint begins; ``upto`` (a snapshot's id or a
         moment) leaves what came later for the next capture; ``ranges`` names columns whose smallest and largest value
-        are wanted; ``partitions`` lists the touched partitions, by default if there are few files.
+        are wanted; ``partitions`` lists the touched partitions, by default if there are few files. ``mode`` "view"
+        makes a view of the source's history instead of a change table.
         """
         request = capturing.Request(
             tables=self._names(tables),
@@ -113,7 +117,7 @@ class Lake:
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
-            manner=manner_of(changes, operations, keys),
+            manner=manner_of(changes, operations, keys, mode),
             wish=Wish(tuple(ranges), partitions),
         )
         return Changes.of(self, request, capturing.capture(self, request))
@@ -127,20 +131,32 @@ class Lake:
         if len(chosen) != 1:
             names = ", ".join(str(captured.table) for captured in capture.tables)
             raise UserError(f"Capture {capture.id} is of {names}.", hint="Choose one of them with --table.")
-        return query_of(chosen[0], engine, lambda name: self.load(name).metadata_location)
+        return query_of(chosen[0], engine, partial(metadata_location, self, chosen[0]))
 
     def plan(
         self,
         *tables: str,
         consumer: str,
         start: str | None = None,
+        upto: str | None = None,
         branch: str = MAIN,
+        changes: str | None = None,
+        operations: Sequence[str] | None = None,
+        keys: Sequence[str] = (),
+        mode: str | None = None,
         lookback_days: int = 14,
         event_time: str | None = None,
     ) -> list[planning.TablePlan]:
-        """What a capture would do, and what it would cost, without doing it."""
+        """What a capture of the same parameters would do, and what it would cost, without doing it."""
         question = planning.Question(
-            self._names(tables), _checked_consumer(consumer), branch, _start(start), lookback_days, event_time
+            tables=self._names(tables),
+            consumer=_checked_consumer(consumer),
+            branch=branch,
+            start=_start(start),
+            end=None if upto is None else parse_end(upto),
+            manner=manner_of(changes, operations, keys, mode),
+            lookback_days=lookback_days,
+            event_time=event_time,
         )
         return planning.plan(self, question)
 
@@ -182,7 +198,8 @@ class Lake:
         settled = [capture for capture in self.store.captures() if not capture.state.is_pending]
         registered = self._registered(settled)
         for capture in settled:
-            if capture.dropped_at and registered.isdisjoint(c.change_table for c in capture.tables):
+            names = {name for captured in capture.tables for name in (*captured.tables.values(), *captured.views)}
+            if capture.dropped_at and registered.isdisjoint(names):
                 continue
             problems = self._tidy_up(capture, release=capture.state is CaptureState.COMMITTED)
             left_over.extend(problems)
@@ -258,7 +275,9 @@ class Lake:
     def remove_change_tables(self, capture: Capture) -> None:
         """Drop the change tables and delete the files that the capture wrote; borrowed files are not ours."""
         for captured in capture.tables:
-            change_table.remove(self.catalog(captured.change_table.catalog), capture.id, captured)
+            catalog = self.catalog(captured.change_table.catalog)
+            views.remove(catalog, capture.id, captured)
+            change_table.remove(catalog, capture.id, captured)
 
     def hold(self, name: TableName, consumer: str) -> None:
         """Move the consumer's pin to its checkpoint: what is processed may expire, what came since may not."""
@@ -288,6 +307,7 @@ class Lake:
         for captured in capture.tables:
             try:
                 catalog = self.catalog(captured.change_table.catalog)
+                views.remove(catalog, capture.id, captured)
                 change_table.remove(catalog, capture.id, captured)
                 if release:
                     self.hold(captured.table, capture.consumer)
@@ -302,9 +322,12 @@ class Lake:
         return tuple(problems)
 
     def _registered(self, captures: Sequence[Capture]) -> set[TableName]:
-        """All tables beside the captures' change tables: one that should be gone was made by a late process."""
+        """All that is beside the captures' change tables: one that should be gone was made by a late process."""
         places = {(c.change_table.catalog, c.change_table.namespace) for item in captures for c in item.tables}
-        return {name for catalog, namespace in places for name in self.catalog(catalog).tables(namespace)}
+        found: set[TableName] = set()
+        for catalog, namespace in places:
+            found.update(self.catalog(catalog).tables(namespace), self.catalog(catalog).views(namespace))
+        return found
 
 
 def _start(text: str | None) -> Start | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,24 +15,27 @@ from dalsegno.clock import from_millis, to_millis
 from dalsegno.errors import DataError, UserError
 from dalsegno.iceberg import pins
 from dalsegno.iceberg.catalogs import LoadedTable
-from dalsegno.iceberg.entries import FileEntry, read_entries
+from dalsegno.iceberg.change_table import Contents
+from dalsegno.iceberg.entries import FileEntry, read_entries, those_taken
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.layout import Layout, UnreadableBound, is_time, read_bound, to_epoch_ms
-from dalsegno.iceberg.manifests import Manifest, adds_everything, read_list
+from dalsegno.iceberg.manifests import Manifest, Take, adds_everything, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
-from dalsegno.model.captures import Role
+from dalsegno.model.captures import ChangeKind, Manner, Mode, Role
 from dalsegno.model.snapshots import History, Position, Snapshot
-from dalsegno.model.starts import Full, Since, Start
+from dalsegno.model.starts import AfterSnapshot, Full, Since, Start
 from dalsegno.model.tables import TableName
-from dalsegno.operations.details import contents_of, manifests_before
+from dalsegno.operations.capturing import start_of_abandoned
+from dalsegno.operations.details import Wish, check_columns, contents_of, exactness, manifests_before
+from dalsegno.operations.views import refuse_view
 from dalsegno.plan.forecast import Cost, Expiry, LatenessBar, expiry, lateness, lookback_start_ms
 from dalsegno.plan.increments import (
     DEFAULT_START,
     Increment,
+    Treatment,
     increment_between,
     next_increment,
     starting_position,
-    treatment_of,
     unproven_beginning,
 )
 
@@ -51,6 +54,8 @@ class Question:
     consumer: str
     branch: str
     start: Start | None
+    end: AfterSnapshot | Since | None
+    manner: Manner
     lookback_days: int
     event_time: str | None
 
@@ -67,13 +72,21 @@ class TablePlan:
     #: Where a first capture would begin.
     start: str | None
     upto: Position | None
+    #: What would be handed over, and as what.
+    changes: ChangeKind
+    mode: Mode
+    #: Whether the rows handed over would be the ones that changed, and if not, why; None if it is refused.
+    exact: bool | None
+    inexact_because: str | None
     #: Why a capture would be refused: code, message, hint.
     refusal: dict[str, str | None] | None
     #: A capture that was made before and would be handed out again.
     pending_capture: str | None
     #: Operation and treatment → number of snapshots.
     snapshots: dict[str, int]
+    #: All that would be handed over, and the part of it that shows the files as they were, if there is one.
     to_read: Cost | None
+    before: Cost | None
     full_scan: Cost | None
     lookback_days: int
     lookback: Cost | None
@@ -91,14 +104,20 @@ class TablePlan:
 
 
 def plan(lake: Lake, question: Question) -> list[TablePlan]:
-    end = Since(to_millis(lake.clock())) if len(question.tables) > 1 else None
-    return [_TablePlanner(lake, question, lake.load(name), end).plan() for name in question.tables]
+    end = question.end or (Since(to_millis(lake.clock())) if len(question.tables) > 1 else None)
+    loaded = [lake.load(name) for name in question.tables]
+    check_columns(loaded, Wish(), question.manner)
+    starts = [question.start or start_of_abandoned(lake, question.consumer, name) for name in question.tables]
+    return [
+        _TablePlanner(lake, replace(question, start=start), table, end).plan()
+        for table, start in zip(loaded, starts, strict=True)
+    ]
 
 
 class _TablePlanner:
     """Works out the plan of one table, each part from what is known so far."""
 
-    def __init__(self, lake: Lake, question: Question, table: LoadedTable, end: Since | None) -> None:
+    def __init__(self, lake: Lake, question: Question, table: LoadedTable, end: AfterSnapshot | Since | None) -> None:
         self.lake, self.question, self.table, self.end = lake, question, table, end
         self.history: History = history_of(table.metadata, question.branch, table=table.name)
         self.checkpoint = lake.store.position(question.consumer, table.name)
@@ -112,17 +131,20 @@ class _TablePlanner:
         known = self._unprocessed(increment)
         unprocessed = known or ()
         treatments = [
-            (snapshot.operation.value if snapshot.operation else "unnamed", treatment_of(snapshot))
-            for snapshot in unprocessed
+            (snapshot.operation.value if snapshot.operation else "unnamed", treatment)
+            for snapshot, treatment in unprocessed
         ]
-        manifests = self._manifests(increment) if increment and increment.has_news else ()
-        few = sum(manifest.live_files or 0 for manifest in manifests) <= MANY_FILES
-        files = self._events(manifests) if few and manifests else None
+        contents = self._contents(increment)
+        takes = [take for each in contents.values() for take in each.data]
+        few = sum(take.cost.files or 0 for take in takes) <= MANY_FILES
+        files = self._events(increment, takes) if few and takes else None
         bars, missed = lateness(files, self.question.lookback_days) if files is not None else (None, None)
+        exact = exactness(increment) if increment else {"exact": None, "inexact_because": None}
+        costs = {role: each.cost for role, each in contents.items()}
         lookback, unknown = self._lookback()
         pending = self.lake.store.pending(self.question.consumer, self.table.name)
         first_start = self.question.start or DEFAULT_START
-        behind = from_millis(unprocessed[0].timestamp_ms) if unprocessed else None
+        behind = from_millis(unprocessed[0][0].timestamp_ms) if unprocessed else None
         head = self.history.head
         return TablePlan(
             table=str(self.table.name),
@@ -130,16 +152,20 @@ class _TablePlanner:
             branch=self.question.branch,
             checkpoint=self.checkpoint,
             start=None if self.checkpoint else type(first_start).__name__.lower(),
-            upto=self.history.position(head) if head else None,
+            upto=self._upto(increment),
+            changes=self.question.manner.changes,
+            mode=self.question.manner.mode,
+            **exact,
             refusal={"code": refusal.code, "message": refusal.message, "hint": refusal.hint} if refusal else None,
             pending_capture=pending.id if pending else None,
             snapshots={f"{op}: {how.value}": n for (op, how), n in sorted(Counter(treatments).items())},
-            to_read=self._to_read(increment, manifests),
+            to_read=Cost.total(costs.values()) if increment else None,
+            before=costs.get(Role.BEFORE),
             full_scan=_totals(head),
             lookback_days=self.question.lookback_days,
             lookback=lookback,
             lookback_unknown_because=unknown,
-            partitions=self._partitions(increment, manifests) if few else None,
+            partitions=self._partitions(increment, takes) if few else None,
             event_time=self.column.name if self.column else None,
             lateness=bars,
             missed_by_lookback=missed,
@@ -148,26 +174,40 @@ class _TablePlanner:
             expiry=None if known is None else self._expiry(known),
         )
 
-    def _expiry(self, unprocessed: Sequence[Snapshot]) -> Expiry:
+    def _expiry(self, unprocessed: Sequence[tuple[Snapshot, Treatment]]) -> Expiry:
         held = pins.held(self.table, self.history, self.question.consumer)
-        return expiry(unprocessed, self.table.metadata.get("properties", {}), *held)
+        return expiry([snapshot for snapshot, _ in unprocessed], self.table.metadata.get("properties", {}), *held)
+
+    def _upto(self, increment: Increment | None) -> Position | None:
+        """Where the range would end; of one that is refused, where the branch stands."""
+        if increment is not None:
+            return increment.upto if increment.upto.snapshot_id is not None else None
+        return self.history.position(self.history.head) if self.history.head else None
 
     def _increment(self) -> tuple[Increment | None, DataError | UserError | None]:
-        name, consumer = self.table.name, self.question.consumer
+        name, consumer, manner = self.table.name, self.question.consumer, self.question.manner
         try:
             increment = next_increment(
-                name, consumer, self.history, self.checkpoint, start=self.question.start, end=self.end
+                name,
+                consumer,
+                self.history,
+                self.checkpoint,
+                start=self.question.start,
+                end=self.end,
+                manner=manner,
             )
             if increment.root is not None and not adds_everything(self.table.files, increment.root):
                 return None, unproven_beginning(name, consumer, increment.root)
+            if manner.mode is Mode.VIEW:
+                refuse_view(self.lake.catalog(name.catalog), self.table, self.history, increment)
         except (DataError, UserError) as error:
             return None, error
         return increment, None
 
-    def _unprocessed(self, increment: Increment | None) -> Sequence[Snapshot] | None:
+    def _unprocessed(self, increment: Increment | None) -> Sequence[tuple[Snapshot, Treatment]] | None:
         """The snapshots of the range, oldest first; None if they cannot be told."""
         if increment is not None:
-            return [snapshot for snapshot, _ in increment.snapshots]
+            return increment.snapshots if increment.is_line else None
         try:
             start = self.question.start or DEFAULT_START
             if isinstance(start, Full):
@@ -180,31 +220,25 @@ class _TablePlanner:
                 after,
                 self.history.head,
                 is_first=False,
+                manner=self.question.manner,
             )
-            return [snapshot for snapshot, _ in found.snapshots]
         except (DataError, UserError):
             return None
+        return found.snapshots if found.is_line else None
 
-    def _manifests(self, increment: Increment) -> Sequence[Manifest]:
+    def _contents(self, increment: Increment | None) -> Mapping[Role, Contents]:
+        """What the capture would hand over for each end of the range that it shows."""
+        if increment is None or not increment.has_news:
+            return {}
         contents = contents_of(self.table, self.history, increment, self.lake.settings.io_threads)
-        return [take.manifest for take in contents[Role.AFTER].takes if take.manifest.is_data]
+        return {role: contents[role] for role in increment.manner.ends}
 
-    def _to_read(self, increment: Increment | None, manifests: Sequence[Manifest]) -> Cost | None:
-        if increment is None:
-            return None
-        if increment.is_full:
-            return _totals(self.history.head)
-        sizes = [snapshot.count("added-files-size") for snapshot in increment.taken]
-        files = [snapshot.count("added-data-files") for snapshot in increment.taken]
-        rows = [snapshot.count("added-records") for snapshot in increment.taken]
-        return Cost(*(None if None in counts else sum(c or 0 for c in counts) for counts in (files, rows, sizes)))
-
-    def _partitions(self, increment: Increment | None, manifests: Sequence[Manifest]) -> list[Partition] | None:
+    def _partitions(self, increment: Increment | None, takes: Sequence[Take]) -> list[Partition] | None:
         if increment is None:
             return None
         before = manifests_before(self.table.files, self.history, increment)
         entries_of = partial(read_entries, self.table.files)
-        return touched_partitions(self.layout, self._entries(manifests, increment.is_full), before, entries_of)
+        return touched_partitions(self.layout, self._entries(takes), before, entries_of)
 
     def _event_time(self) -> NestedField | None:
         if self.question.event_time is None:
@@ -214,12 +248,15 @@ class _TablePlanner:
             raise UserError(f"{column.name!r} is a {column.field_type}; an event time must be a date or a timestamp.")
         return column
 
-    def _events(self, manifests: Sequence[Manifest]) -> list[tuple[int, int, int]] | None:
-        """Commit, oldest event and rows of each file; None if a file does not tell."""
-        if self.column is None:
+    def _events(self, increment: Increment | None, takes: Sequence[Take]) -> list[tuple[int, int, int]] | None:
+        """Commit, oldest event and rows of each file; None if a file does not tell.
+
+        A file that replaced another carries its rows over, and its commit says nothing about when they arrived.
+        """
+        if self.column is None or increment is None or increment.removing or not increment.is_line:
             return None
         found = []
-        for entry in self._entries(manifests, is_whole=False):
+        for entry in self._entries(takes):
             oldest = _bound(self.layout, entry, self.column, entry.lower)
             snapshot = self.history.snapshots.get(entry.snapshot_id)
             if oldest is None or snapshot is None:
@@ -227,12 +264,9 @@ class _TablePlanner:
             found.append((snapshot.timestamp_ms, oldest, entry.rows))
         return found
 
-    def _entries(self, manifests: Sequence[Manifest], is_whole: bool) -> Iterator[FileEntry]:
-        for manifest in manifests:
-            for entry in self._looked_into(manifest):
-                # A merged manifest also names files that other snapshots added.
-                if is_whole or manifest.only_adds or entry.snapshot_id == manifest.added_snapshot_id:
-                    yield entry
+    def _entries(self, takes: Sequence[Take]) -> Iterator[FileEntry]:
+        for take in takes:
+            yield from those_taken(take, self._looked_into(take.manifest))
 
     def _looked_into(self, manifest: Manifest) -> list[FileEntry]:
         """A manifest's files; several parts of a plan look at the same ones."""

@@ -2,13 +2,12 @@
 
 Nobody should have to write ``EXCEPT ALL`` by hand. The rows of the touched files at the two ends of a range differ by
 what changed: in ``after`` but not in ``before`` is new, the reverse is gone, and a row that both have is unchanged, as
-often as both have it.
+often as both have it. Counting each row, plus one where it is and minus one where it was, reads either end only once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 from dalsegno.errors import UserError
@@ -16,6 +15,8 @@ from dalsegno.model.captures import CapturedTable, ChangeKind, Role
 from dalsegno.model.tables import TableName
 
 CHANGE_TYPE = "_change_type"
+#: Iceberg's own column, which ``*`` does not stand for.
+ROW_ID = "_row_id"
 
 
 class Engine(StrEnum):
@@ -28,6 +29,11 @@ class Engine(StrEnum):
 
 
 _QUOTES = {Engine.SPARK: "`", Engine.DUCKDB: '"'}
+#: Each row as often as one end has it more than the other.
+_REPEATED = {
+    Engine.SPARK: "LATERAL VIEW EXPLODE(SEQUENCE(1, ABS(_dalsegno_more))) AS _dalsegno_time",
+    Engine.DUCKDB: "CROSS JOIN UNNEST(RANGE(CAST(ABS(_dalsegno_more) AS BIGINT)))",
+}
 
 
 def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableName], str]) -> str:
@@ -49,11 +55,7 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
         return f"SELECT {_names(chosen, columns)} FROM {after} WHERE _last_updated_sequence_number > {since}"
     if before is None:
         return f"SELECT {_names(chosen, columns)}, 'insert' AS {CHANGE_TYPE} FROM {after}"
-    # Not every engine shows the ids of rows; comparing whole rows always works.
-    if manner.by_row_id and chosen is Engine.SPARK:
-        changes = followed(chosen, after, before, columns, since)
-    else:
-        changes = compared(chosen, after, before, columns, manner.keys)
+    changes = _changes(chosen, captured, after, before)
     match manner.changes:
         case ChangeKind.UPSERTS:
             return f"SELECT * FROM (\n{changes}\n) WHERE {CHANGE_TYPE} IN ('insert', 'update_after')"
@@ -63,58 +65,79 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
             return changes
 
 
-def compared(engine: Engine, after: str, before: str, columns: Sequence[str], keys: Sequence[str]) -> str:
+def _changes(engine: Engine, captured: CapturedTable, after: str, before: str) -> str:
+    """Every changed row, in the way that the engine and the table allow."""
+    manner, columns = captured.manner, captured.details["columns"]
+    incomparable = captured.details.get("incomparable", ())
+    # Not every engine shows the ids of rows; comparing all of the touched ones always works.
+    by_row_id = manner.by_row_id and engine is Engine.SPARK
+    if by_row_id:
+        after, before = changed_by_id(after, before, captured.after.sequence_number)
+    elif incomparable:
+        raise UserError(
+            f"Column {incomparable[0]!r} of {captured.table} is of a type that cannot be compared, and there are no "
+            "row ids to go by instead.",
+            hint="Query with Spark, which shows them."
+            if manner.by_row_id
+            else "Capture with --changes range --partitions, and compute those partitions again.",
+        )
+    identity = manner.keys or ((ROW_ID,) if by_row_id else ())
+    if manner.changes is ChangeKind.KEYS:
+        # What became of a row is not told then, so it need not be found on the other side.
+        identity = ()
+    return compared(engine, after, before, columns, identity, cancelling=not incomparable)
+
+
+def compared(
+    engine: Engine, after: str, before: str, columns: Sequence[str], identity: Sequence[str], *, cancelling: bool = True
+) -> str:
     """Every changed row with its ``_change_type``, found by comparing whole rows.
 
-    Without keys, that is ``insert`` or ``delete``. With keys, a row whose key is on both sides was updated:
-    ``update_before`` is how it was, ``update_after`` how it is.
+    Without an identity, that is ``insert`` or ``delete``. With one, which is the keys or the row's id, a row that is on
+    both sides was updated: ``update_before`` is how it was, ``update_after`` how it is. A row that both sides have did
+    not change; without ``cancelling``, for what cannot be compared, every row that is given did.
     """
     names = _names(engine, columns)
-    sides = f"""WITH added AS (
-  SELECT {names} FROM {after} EXCEPT ALL SELECT {names} FROM {before}
-), removed AS (
-  SELECT {names} FROM {before} EXCEPT ALL SELECT {names} FROM {after}
-)"""
-    added = _Side("added", "removed", "update_after", "insert")
-    removed = _Side("removed", "added", "update_before", "delete")
-    return f"{sides}\n{added.typed(engine, columns, keys)}\nUNION ALL\n{removed.typed(engine, columns, keys)}"
+    told_apart = _names(engine, dict.fromkeys([*columns, *identity]))
+    kind = "CASE WHEN _dalsegno_more > 0 THEN 'insert' ELSE 'delete' END"
+    moved = ""
+    if identity:
+        # Twice, because Spark does not find a window that has a name in a view.
+        same = f"(PARTITION BY {_names(engine, identity)})"
+        kind = f"""CASE
+    WHEN _dalsegno_more > 0 AND MIN(_dalsegno_more) OVER {same} < 0 THEN 'update_after'
+    WHEN _dalsegno_more > 0 THEN 'insert'
+    WHEN MAX(_dalsegno_more) OVER {same} > 0 THEN 'update_before'
+    ELSE 'delete'
+  END"""
+        # Rows that are alike have the same identity: Spark then moves them once, not for each of the two groupings.
+        moved = f" DISTRIBUTE BY {_names(engine, identity)}" if engine is Engine.SPARK else ""
+    differing = f"SELECT {told_apart}, _dalsegno_end AS _dalsegno_more FROM both_ends"
+    if cancelling:
+        differing = f"""SELECT {told_apart}, SUM(_dalsegno_end) AS _dalsegno_more FROM (SELECT * FROM both_ends{moved})
+  GROUP BY {told_apart} HAVING SUM(_dalsegno_end) <> 0"""
+    return f"""WITH both_ends AS (
+  SELECT {told_apart}, 1 AS _dalsegno_end FROM {after}
+  UNION ALL
+  SELECT {told_apart}, -1 AS _dalsegno_end FROM {before}
+), differing AS (
+  {differing}
+), told AS (
+  SELECT {names}, _dalsegno_more, {kind} AS {CHANGE_TYPE} FROM differing
+)
+SELECT {names}, {CHANGE_TYPE} FROM told {_REPEATED[engine]}"""
 
 
-def followed(engine: Engine, after: str, before: str, columns: Sequence[str], since: int) -> str:
-    """The same on a table of format version 3, where a row keeps its id when it is updated: nothing is compared.
+def changed_by_id(after: str, before: str, since: int) -> tuple[str, str]:
+    """What remains of both ends without the rows that kept their id and were not updated since: no others can differ.
 
-    A row is new or updated if it was last updated after the range began; one that was set to what it was before counts
-    as updated.
+    Only on a table of format version 3, where an updated row keeps its id and says when that was.
     """
-    names, of_new, of_old = (_names(engine, columns, of) for of in ("", "n", "o"))
-    return f"""WITH newer AS (SELECT {names}, _row_id FROM {after} WHERE _last_updated_sequence_number > {since}),
-older AS (SELECT {names}, _row_id FROM {before})
-SELECT {of_new}, CASE WHEN o._row_id IS NULL THEN 'insert' ELSE 'update_after' END AS {CHANGE_TYPE}
-FROM newer n LEFT JOIN older o ON n._row_id = o._row_id
-UNION ALL
-SELECT {of_old}, 'update_before' AS {CHANGE_TYPE} FROM older o JOIN newer n ON n._row_id = o._row_id
-UNION ALL
-SELECT {of_old}, 'delete' AS {CHANGE_TYPE}
-FROM older o LEFT JOIN (SELECT _row_id FROM {after}) n ON n._row_id = o._row_id WHERE n._row_id IS NULL"""
-
-
-@dataclass(frozen=True)
-class _Side:
-    """The rows that one end has and the other has not."""
-
-    name: str
-    other: str
-    #: What became of a row whose key the other side has as well, and of one whose key it has not.
-    paired: str
-    alone: str
-
-    def typed(self, engine: Engine, columns: Sequence[str], keys: Sequence[str]) -> str:
-        if not keys:
-            return f"SELECT {_names(engine, columns)}, '{self.alone}' AS {CHANGE_TYPE} FROM {self.name}"
-        same = " AND ".join(f"s.{_quoted(engine, key)} IS NOT DISTINCT FROM o.{_quoted(engine, key)}" for key in keys)
-        others = f"SELECT DISTINCT {_names(engine, keys)}, TRUE AS _paired FROM {self.other}"
-        kind = f"CASE WHEN o._paired THEN '{self.paired}' ELSE '{self.alone}' END AS {CHANGE_TYPE}"
-        return f"SELECT {_names(engine, columns, 's')}, {kind}\nFROM {self.name} s LEFT JOIN ({others}) o ON {same}"
+    kept = f"SELECT {ROW_ID} AS _dalsegno_kept FROM {after} WHERE _last_updated_sequence_number <= {since}"
+    return (
+        f"(SELECT *, {ROW_ID} FROM {after} WHERE _last_updated_sequence_number > {since})",
+        f"(SELECT *, {ROW_ID} FROM {before} LEFT ANTI JOIN ({kept}) ON {ROW_ID} = _dalsegno_kept)",
+    )
 
 
 def _engine(name: str) -> Engine:
@@ -124,8 +147,8 @@ def _engine(name: str) -> Engine:
         raise UserError(f"{name!r} is no engine that queries are written for: expected {', '.join(Engine)}.") from None
 
 
-def _names(engine: Engine, columns: Sequence[str], of: str = "") -> str:
-    return ", ".join(f"{of}{'.' * bool(of)}{_quoted(engine, column)}" for column in columns)
+def _names(engine: Engine, columns: Iterable[str]) -> str:
+    return ", ".join(_quoted(engine, column) for column in columns)
 
 
 def _dotted(engine: Engine, table: TableName) -> str:

@@ -23,6 +23,16 @@ class Cost:
     rows: int | None
     bytes: int | None
 
+    @classmethod
+    def total(cls, costs: Iterable[Cost]) -> Cost:
+        """All of them together; what one does not say, the total does not say."""
+        listed = list(costs)
+        return cls(
+            _sum(cost.files for cost in listed),
+            _sum(cost.rows for cost in listed),
+            _sum(cost.bytes for cost in listed),
+        )
+
 
 @dataclass(frozen=True)
 class LatenessBar:
@@ -88,6 +98,15 @@ def expiry(
         sum(snapshot.id in pinned_ids for snapshot in unprocessed),
         from_millis(pinned_until_ms) if pinned_until_ms is not None else None,
     )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 def _midnight(millis: int) -> datetime:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange, UserError
-from dalsegno.model.captures import ADDED_FILES, Manner
+from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, Manner
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Latest, Since, Start
 from dalsegno.model.tables import TableName
@@ -55,6 +55,11 @@ class Increment:
         return tuple(snapshot for snapshot, treatment in self.snapshots if treatment is Treatment.TAKE)
 
     @property
+    def removing(self) -> tuple[Snapshot, ...]:
+        """Those taken that may have removed rows or carried them over; the first snapshot of all found none."""
+        return tuple(each for each in self.taken if each.operation is not Operation.APPEND and each is not self.root)
+
+    @property
     def has_news(self) -> bool:
         """Whether there is anything to process."""
         if not self.is_line:
@@ -78,6 +83,13 @@ def treatment_of(snapshot: Snapshot, operations: Collection[Operation] = (Operat
     if _is_empty(snapshot):
         return Treatment.SKIP_EMPTY
     return Treatment.TAKE if snapshot.operation in operations else Treatment.REFUSE
+
+
+def _treatment(snapshot: Snapshot, manner: Manner, *, begins: bool) -> Treatment:
+    """The first snapshot of all found nothing to remove, whatever it calls itself, as CREATE OR REPLACE TABLE does."""
+    if begins and snapshot.operation is Operation.OVERWRITE:
+        return treatment_of(snapshot, {*manner.operations, Operation.OVERWRITE})
+    return treatment_of(snapshot, manner.operations)
 
 
 def next_increment(
@@ -148,8 +160,15 @@ def increment_between(
         root = None
         if not _has_both_ends(history, after):
             raise _lost(table, consumer, "has expired history", after, "that this snapshot is gone")
-    treated = tuple((snapshot, treatment_of(snapshot, manner.operations)) for snapshot in snapshots)
-    manner = replace(manner, by_row_id=manner.compares_ends and is_line and _has_row_ids(history, after, upto))
+    treated = tuple((snapshot, _treatment(snapshot, manner, begins=snapshot is root)) for snapshot in snapshots)
+    deletes_keys = any(snapshot.count("added-equality-delete-files") for snapshot in snapshots)
+    # Who writes equality deletes does not know the ids of the rows that are replaced.
+    can_follow = is_line and not deletes_keys and _has_row_ids(history, after, upto)
+    manner = replace(
+        manner,
+        by_row_id=manner.compares_ends and can_follow,
+        has_deleted_keys=manner.compares_ends and deletes_keys,
+    )
     return Increment(
         table,
         after,
@@ -294,19 +313,27 @@ def unproven_beginning(table: TableName, consumer: str, oldest: Snapshot) -> His
 
 
 def refuse_changes(increment: Increment, consumer: str) -> None:
-    """Raise for the first snapshot of the range that is not an append and changed something."""
+    """Raise for the first snapshot of the range that is of a kind which was not expected and changed something."""
+    table, expected = increment.table, ", ".join(op for op in Operation if op in increment.manner.operations)
+    if not increment.is_line and increment.moved and not increment.manner.operations >= EVERY_OPERATION:
+        raise UnsupportedChange(
+            f"{table} was rolled back, or lost snapshots in between, since the checkpoint of {consumer!r}: expected "
+            f"only {expected}, but which operations led to {increment.upto} cannot be told.",
+            hint=f"To capture whatever changed: dalsegno capture {table} --consumer {consumer} --changes "
+            f"{increment.manner.changes}, without --operation.",
+        )
     refused = [snapshot for snapshot, treatment in increment.snapshots if treatment is Treatment.REFUSE]
     if not refused:
         return
-    table, first = increment.table, refused[0]
+    first = refused[0]
     kind = first.operation.value if first.operation else "unnamed"
     more = f" (and {len(refused) - 1} more like it)" if len(refused) > 1 else ""
-    raise UnsupportedChange(
-        f"{table} has a change in the range that is not an append: snapshot {first.id} of "
-        f"{from_millis(first.timestamp_ms):%Y-%m-%d %H:%M} UTC is of kind '{kind}'{more}; a capture of appends "
-        "would miss what it removed.",
-        hint=_ways_on(increment, consumer, first),
-    )
+    found = f"snapshot {first.id} of {from_millis(first.timestamp_ms):%Y-%m-%d %H:%M} UTC is of kind '{kind}'{more}"
+    if increment.manner.operations == {Operation.APPEND} and not increment.manner.compares_ends:
+        said = f"that is not an append: {found}; a capture of appends would miss what it removed."
+    else:
+        said = f"that was not expected: {found}; expected only {expected}."
+    raise UnsupportedChange(f"{table} has a change in the range {said}", hint=_ways_on(increment, consumer, first))
 
 
 def _ways_on(increment: Increment, consumer: str, first: Snapshot) -> str:

@@ -1,0 +1,156 @@
+"""Whatever was done to a table: each capture tells exactly the rows that differ between its two ends.
+
+A sample is run with all tests. Many more: ``make prove-changes``, see CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dalsegno import Changes
+from dalsegno.errors import HistoryLost
+from dalsegno.model.captures import ChangeKind
+from tests.iceberg.histories import FieldRow, Told, expire
+from tests.iceberg.support import CONSUMER, Place, Rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+_CAPTURES = 3
+_KINDS = ["before_after", "before_after", "upserts", "keys"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    first, number = (metafunc.config.getoption(name) for name in ("--first-history", "--histories"))
+    metafunc.parametrize("seed", range(first, first + number))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_few_steps(spark: SparkSession) -> Iterator[None]:
+    """For tables of a few rows, Spark takes longer to compile code and to plan anew than to do the work."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    yield
+    for key, old in before.items():
+        spark.conf.set(key, str(old))
+
+
+@pytest.fixture
+def lake(request: pytest.FixtureRequest, seed: int) -> Iterator[Place]:
+    """One that pins, and every third time one that may not."""
+    yield request.getfixturevalue("place" if seed % 3 else "unpinned")
+
+
+def test_a_history(lake: Place, seed: int) -> None:
+    told = Told.begun(lake, seed)
+    state, _ = told.state()
+    assert not told.source.capture(start="latest", changes="before_after")
+    for _ in range(_CAPTURES):
+        for _ in range(told.chance.randint(1, 4)):
+            told.go_on()
+        told.steps.append("capture")
+        try:
+            state = captured(told, lake.lake.settings.catalog(lake.catalog).pin, state)
+        except BaseException as error:
+            error.add_note(f"History {seed}: {'; '.join(told.steps)}")
+            raise
+    told.sql("drop table {t}")
+
+
+def captured(told: Told, is_pinned: bool, before: Counter[FieldRow]) -> Counter[FieldRow]:
+    """Capture, compare with what truly differs, and commit; the state that the table is in."""
+    kind, keys = told.chance.choice(_KINDS), [told.column(1)]
+    if told.chance.random() < 0.3 and kind == "before_after":
+        keys = []
+    mark = told.source.place.lake.checkpoint(told.source.name, consumer=CONSUMER).position.snapshot_id
+    is_kept = any(raw["snapshot-id"] == mark for raw in told.source.metadata["snapshots"])
+    assert is_kept or not is_pinned
+    try:
+        changes = told.source.capture(changes=kind, keys=keys)
+    except HistoryLost:
+        assert not is_kept
+        changes = told.source.capture(start="full", changes=kind, keys=keys)
+        changes.commit()
+        return told.state()[0]
+    assert is_kept
+    after, ids = told.state()
+    truth = Difference.between(projected(before, ids), projected(after, ids))
+    if not changes:
+        assert truth == Difference(Counter(), Counter())
+        return after
+    if is_pinned and told.chance.random() < 0.3:
+        expire(told)
+        told.steps.append("expire before reading")
+    check(changes, told.source.place, truth, projected(after, ids))
+    if changes.deleted_keys:
+        named = told.source.place.spark_rows(f"select * from {changes.deleted_keys}")
+        assert named.total() == changes.details["deleted_keys"]["rows"]
+    assert changes.commit().left_over == ()
+    return after
+
+
+def projected(state: Counter[FieldRow], ids: list[int]) -> Rows:
+    """The rows as a reader of these columns sees them; a column that was not there yet has no value."""
+    found: Rows = Counter()
+    for row, times in state.items():
+        values = dict(row)
+        found[tuple(values.get(field_id) for field_id in ids)] += times
+    return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The rows that one state has and the other has not, as often as that."""
+
+    added: Rows
+    removed: Rows
+
+    @classmethod
+    def between(cls, before: Rows, after: Rows) -> Difference:
+        return cls(after - before, before - after)
+
+
+def check(changes: Changes, place: Place, truth: Difference, after: Rows) -> None:
+    """What a capture's query tells is what differs.
+
+    Where rows are followed by their ids, one that was written anew as it was counts as changed.
+    """
+    (captured_table,) = changes.tables.values()
+    manner, found = captured_table.manner, place.spark_rows(changes.query("spark"))
+    match manner.changes:
+        case ChangeKind.KEYS:
+            key = captured_table.details["columns"].index(manner.keys[0])
+            wanted = {(row[key],) for row in truth.added + truth.removed}
+            assert set(found) >= wanted if manner.by_row_id else set(found) == wanted
+        case ChangeKind.UPSERTS:
+            plain = sums((row[: len(captured_table.details["columns"])], n) for row, n in found.items())
+            assert plain >= truth.added and plain <= after if manner.by_row_id else plain == truth.added
+        case _:
+            sides = [
+                sums((row[:-1], n) for row, n in found.items() if row[-1] in kinds)
+                for kinds in (("insert", "update_after"), ("delete", "update_before"))
+            ]
+            told = Difference.between(sides[1], sides[0])
+            assert told == truth
+            assert manner.by_row_id or told == Difference(*sides)
+
+
+def sums(counts: Iterable[tuple[tuple[Any, ...], int]]) -> Rows:
+    found: Rows = Counter()
+    for row, times in counts:
+        found[row] += times
+    return found
