@@ -1,0 +1,108 @@
+"""The contract between the engine and a type of step.
+
+A runner starts a job, looks after it, and can end it. It keeps nothing between calls and never writes to the store: all
+it needs is in the ``Work`` it is given, and what it returns is data. Every call may be repeated, by this process or by
+another after a crash:
+
+- ``start`` begins the job, or finds the one that an earlier call of the same attempt began (``Work.key`` and
+  ``Work.folder`` are the same then), and returns a handle: plain JSON by which any process can find the job again.
+- ``poll`` waits up to ``patience`` seconds for the end, and says how far the job is.
+- ``cancel`` ends the job and returns when it is gone, with everything that it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from dalsegno.model.outcomes import Outcome
+from dalsegno.model.params import Value
+from dalsegno.settings import Settings
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is: so many of so many, in its own words."""
+
+    done: int
+    total: int | None = None
+    #: Such as ``tasks`` or ``rows``.
+    unit: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Started:
+    """The job goes on; the handle is stored before anything else is done."""
+
+    handle: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Running:
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class FilledText:
+    """A text in which references have become values."""
+
+    text: str
+    #: Values in it that must not be shown.
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """One attempt of one step."""
+
+    workflow_id: str
+    run_number: int
+    step_id: str
+    attempt: int
+    #: Names this attempt and no other, whatever happens in between: letters, digits, dots, dashes and underscores.
+    key: str
+    #: The values of the step's parameters.
+    params: Mapping[str, Value]
+    #: A folder of this attempt's own, which exists.
+    folder: Path
+    settings: Settings
+    #: Values by name for the references left in texts that the type names as ``raw``.
+    references: Mapping[str, str] = field(default_factory=dict)
+    #: Puts the values of parameters into a text that comes from a file, where ``start`` needs one.
+    filled: Callable[[str], FilledText] = FilledText
+    #: What ``start`` returned, once it is stored.
+    handle: Mapping[str, Any] | None = None
+    #: When the attempt must have ended, if ever.
+    deadline: datetime | None = None
+    #: Values that must not be shown.
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def log(self) -> Path:
+        """Where the job's output goes."""
+        return self.folder / "log"
+
+
+class Runner(Protocol):
+    """How steps of one type run."""
+
+    #: What users write as ``type``; upper and lower case do not matter.
+    name: ClassVar[str]
+    #: Parameters, such as ``shell.script``, in which ``${name}`` is not replaced by the value but left for the runner,
+    #: because a value pasted into code can become code.
+    raw: ClassVar[frozenset[str]]
+
+    def start(self, work: Work) -> Started | Finished: ...
+
+    def poll(self, work: Work, patience: float) -> Running | Finished: ...
+
+    def cancel(self, work: Work) -> None: ...

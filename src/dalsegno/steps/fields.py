@@ -1,0 +1,130 @@
+"""What a step of some type says about itself, read with care: ``shell: {script: …}`` and the like."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dalsegno.errors import UserError
+from dalsegno.settings import Settings
+from dalsegno.steps.contract import Work
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Fields:
+    """The fields of one type's block; what is misspelt or of the wrong kind is refused by name."""
+
+    def __init__(self, work: Work, block: str, known: frozenset[str]) -> None:
+        values = work.params.get(block, {})
+        if not isinstance(values, Mapping):
+            raise UserError(
+                f"Step {work.step_id}: {block} must hold fields, found {values!r}.",
+                hint=f"Known are: {', '.join(sorted(known))}.",
+            )
+        self.block = block
+        self.settings = work.settings
+        self.values: Mapping[str, Any] = values
+        for name in values.keys() - known:
+            close = difflib.get_close_matches(name, known, n=1)
+            meant = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(sorted(known))}."
+            raise UserError(f"There is no field {block}.{name}.", hint=meant)
+
+    def text(self, name: str) -> str | None:
+        """A text; numbers and truth values are written as in JSON. None if there is none."""
+        value = self.values.get(name)
+        return None if value is None else self.plain(name, value)
+
+    def required(self, name: str) -> str:
+        text = self.text(name)
+        if not text:
+            raise UserError(f"{self.block}.{name} is needed.")
+        return text
+
+    def one_of(self, *names: str) -> str:
+        """The name of the one field of these that is given."""
+        given = [name for name in names if self.values.get(name) not in (None, "", [])]
+        if len(given) != 1:
+            found = " and ".join(given) or "none of them"
+            raise UserError(f"{self.block} needs one of {', '.join(names)}; found {found}.")
+        return given[0]
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; a single one counts as a list of itself."""
+        value = self.values.get(name)
+        if value is None:
+            return []
+        return [self.plain(name, item) for item in (value if isinstance(value, list) else [value])]
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.values.get(name) or {}
+        if not isinstance(value, Mapping):
+            raise UserError(f"{self.block}.{name} must hold values by name, found {value!r}.")
+        return dict(value)
+
+    def variables(self, name: str = "env") -> dict[str, str]:
+        """Environment variables."""
+        variables = {key: self.plain(f"{name}.{key}", value) for key, value in self.mapping(name).items()}
+        for key in variables:
+            if not _VARIABLE.fullmatch(key) or key.startswith("DALSEGNO_"):
+                raise UserError(
+                    f"{self.block}.{name}: {key!r} cannot be set.",
+                    hint="A variable's name has letters, digits and underscores, and those that begin with DALSEGNO_ "
+                    "are taken.",
+                )
+        return variables
+
+    def seconds(self, name: str, default: float) -> float:
+        value = self.values.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise UserError(f"{self.block}.{name} is {value!r}, expected a number of seconds above 0.")
+        return float(value)
+
+    def path(self, name: str) -> Path | None:
+        """A file or folder inside the root or a folder that the settings allow."""
+        text = self.text(name)
+        return None if text is None else allowed_path(text, self.settings, f"{self.block}.{name}")
+
+    def file(self, name: str) -> Path:
+        """A file that must be there."""
+        path = allowed_path(self.required(name), self.settings, f"{self.block}.{name}")
+        if not path.is_file():
+            raise UserError(
+                f"{self.block}.{name}: there is no file {path}.", hint=f"Paths start from {self.settings.root}."
+            )
+        return path
+
+    def folder(self, name: str = "folder") -> Path:
+        """The folder that a job runs in: by default the root."""
+        path = self.path(name) or self.settings.root
+        if not path.is_dir():
+            raise UserError(f"{self.block}.{name}: there is no folder {path}.")
+        return path
+
+    def plain(self, name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool | int | float):
+            return json.dumps(value)
+        raise UserError(f"{self.block}.{name} must be a text or a number, found {value!r}.")
+
+
+def allowed_path(text: str, settings: Settings, where: str) -> Path:
+    """The path with links followed, if it is where steps may take files from.
+
+    Whoever writes a workflow can run what they like; but a path may hold a value that somebody else gave.
+    """
+    if "\0" in text:
+        raise UserError(f"{where}: a path cannot hold a NUL character.")
+    path = (settings.root / text).resolve()
+    folders = [settings.root.resolve(), *(Path(folder).resolve() for folder in settings.job_folders)]
+    if not any(path.is_relative_to(folder) for folder in folders):
+        raise UserError(
+            f"{where}: {text} is outside of {', '.join(map(str, folders))}.",
+            hint="Move it there, or add its folder to the setting job_folders.",
+        )
+    return path

@@ -1,0 +1,107 @@
+"""What a Spark step asks for: SQL or a script in a session of Spark Connect, or a driver of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dalsegno.errors import UserError
+from dalsegno.spark.statements import statements
+from dalsegno.steps.contract import FilledText, Work
+from dalsegno.steps.fields import Fields, allowed_path
+
+BLOCK = "spark"
+_FOR_SUBMISSION = ("class", "master", "deploy_mode", "packages")
+_FIELDS = frozenset({"script", "file", "jar", "args", "env", "conf", "submit", *_FOR_SUBMISSION})
+
+
+@dataclass(frozen=True)
+class Sql:
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Script:
+    """A PySpark script."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Jar:
+    #: Where it is, is Spark's business: it may be on another machine.
+    address: str
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What ``spark-submit`` is told beyond the job itself."""
+
+    main_class: str | None
+    master: str | None
+    deploy_mode: str | None
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SparkStep:
+    job: Sql | Script | Jar
+    #: For a script or a jar.
+    args: tuple[str, ...]
+    #: Environment variables of the process.
+    variables: Mapping[str, str]
+    #: Spark's configuration for this step alone.
+    conf: Mapping[str, str]
+    #: If it is to have a driver of its own.
+    submission: Submission | None
+    #: What must not be shown, beyond the secrets that the parameters hold.
+    secrets: tuple[str, ...]
+
+
+def spark_step(work: Work) -> SparkStep:
+    """The step's parameters, understood; a ``UserError`` says what is not."""
+    fields = Fields(work, BLOCK, _FIELDS)
+    job, secrets = _job(work, fields)
+    is_submitted = isinstance(job, Jar) or fields.values.get("submit") is True
+    if not is_submitted and (unused := [name for name in _FOR_SUBMISSION if fields.values.get(name)]):
+        raise UserError(f"{BLOCK}.{unused[0]} is for what is submitted.", hint="Add to the step: submit: true")
+    submission = Submission(
+        fields.text("class"), fields.text("master"), fields.text("deploy_mode"), tuple(fields.texts("packages"))
+    )
+    return SparkStep(
+        job,
+        tuple(fields.texts("args")),
+        fields.variables(),
+        {key: fields.plain(f"conf.{key}", value) for key, value in fields.mapping("conf").items()},
+        submission if is_submitted else None,
+        secrets,
+    )
+
+
+def _job(work: Work, fields: Fields) -> tuple[Sql | Script | Jar, tuple[str, ...]]:
+    """The job, and the secrets in it."""
+    kind = fields.one_of("script", "file", "jar")
+    given = fields.required(kind)
+    if kind == "jar":
+        return Jar(given if "://" in given else str(fields.file("jar"))), ()
+    name = given.strip()
+    suffix = Path(name).suffix.lower() if "\n" not in name else ""
+    if suffix not in (".py", ".sql") and kind == "file":
+        raise UserError(f"{BLOCK}.file is {name!r}, expected the name of a .sql or .py file.")
+    if suffix == ".py":
+        return Script(_existing(work, name, kind)), ()
+    sql = FilledText(given)
+    if suffix == ".sql":
+        sql = work.filled(_existing(work, name, kind).read_text(encoding="utf-8"))
+    found = statements(sql.text)
+    if not found:
+        raise UserError(f"{BLOCK}.{kind} holds no SQL statement.")
+    return Sql(tuple(found)), sql.secrets
+
+
+def _existing(work: Work, name: str, kind: str) -> Path:
+    path = allowed_path(name, work.settings, f"{BLOCK}.{kind}")
+    if not path.is_file():
+        raise UserError(f"{BLOCK}.{kind}: there is no file {path}.", hint=f"Paths start from {work.settings.root}.")
+    return path

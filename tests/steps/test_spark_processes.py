@@ -1,0 +1,170 @@
+"""PySpark scripts and what is submitted, on a real Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
+from dalsegno.settings import Settings, load
+from dalsegno.spark.connect import Session, session_id_for
+from dalsegno.spark.server import running_servers, stop
+from dalsegno.steps.contract import Finished, Started, Work
+from dalsegno.steps.spark import SparkRunner
+from dalsegno.steps.spark_sessions import local_server
+from tests.conftest import uncaptured
+from tests.steps import support
+
+pytestmark = pytest.mark.spark
+
+RUNNER = SparkRunner()
+
+WRITING = """
+import os, sys
+from dalsegno import job
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+print("address", os.environ["SPARK_REMOTE"])
+spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.db")
+spark.range(int(sys.argv[1])).writeTo("lake.db.scripted").createOrReplace()
+stamp = spark.sql("SELECT summary['dalsegno.attempt'] AS attempt FROM lake.db.scripted.snapshots").first()
+job.output(rows=spark.table("lake.db.scripted").count(), attempt=stamp.attempt, day=job.param("day"))
+spark.stop()
+"""
+
+ENDLESS = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+print("begins", flush=True)
+spark.sql(
+    "SELECT max(hash(a.id, b.id)) FROM range(0, 10000000, 1, 4) a JOIN range(0, 1000000, 1, 1) b ON a.id % 7 = b.id % 7"
+).collect()
+"""
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
+    root = tmp_path_factory.mktemp("project")
+    loaded = load(working_folder=root, environment={})
+    with uncaptured(pytestconfig):
+        local_server(loaded).ensure()
+    yield loaded
+    for folder, _ in list(running_servers(root)):
+        stop(folder)
+
+
+def attempt(settings: Settings, name: str, script: str, **spark: Any) -> Work:
+    (settings.root / name).write_text(script)
+    params = {"spark": {"script": name, **spark}, "day": "2026-01-02"}
+    return support.attempt(settings.root, params, settings=settings)
+
+
+def outcome_of(work: Work) -> Outcome:
+    """Start the step and wait for its end: a fresh Spark on a busy machine takes its time."""
+    started = RUNNER.start(work)
+    finished = RUNNER.poll(work, 300) if isinstance(started, Started) else started
+    assert isinstance(finished, Finished), support.log_text(work)
+    return finished.outcome
+
+
+def executing(settings: Settings) -> set[str]:
+    server = local_server(settings).running()
+    assert server is not None
+    session = Session(server.address, session_id_for("looking"))
+    # Each question is executed as well, but not twice.
+    found = session.executing() & session.executing()
+    session.disconnect()
+    return found
+
+
+def test_an_unchanged_script_runs_in_the_session_of_the_attempt(settings: Settings) -> None:
+    work = attempt(settings, "write.py", WRITING, args=[7])
+    assert outcome_of(work) == Succeeded({"rows": 7, "attempt": work.key, "day": "2026-01-02"})
+    server = local_server(settings).running()
+    assert server is not None
+    assert "token=***" in support.log_text(work)
+    assert server.token not in support.log_text(work)
+    assert RUNNER.poll(work, 0) == Finished(Succeeded({"rows": 7, "attempt": work.key, "day": "2026-01-02"}))
+
+
+def test_a_script_that_fails(settings: Settings) -> None:
+    failed = outcome_of(attempt(settings, "fail.py", "raise SystemExit('no such day')"))
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.USER
+    assert "no such day" in failed.message
+
+
+def test_configuration_that_is_too_late(settings: Settings) -> None:
+    failed = outcome_of(attempt(settings, "late.py", "print('never')", conf={"spark.driver.memory": "9g"}))
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.FATAL
+    assert "spark.driver.memory" in failed.message
+
+
+def test_ending_a_script_ends_its_work_in_spark(settings: Settings) -> None:
+    work = attempt(settings, "endless.py", ENDLESS)
+    started = RUNNER.start(work)
+    assert isinstance(started, Started)
+    support.until(lambda: executing(settings), 120)
+    RUNNER.cancel(replace(work, handle=started.handle, params={}))
+    assert not executing(settings)
+    ended = RUNNER.poll(work, 0)
+    assert isinstance(ended, Finished)
+    assert isinstance(ended.outcome, Stopped)
+
+
+def test_sql_that_is_submitted(settings: Settings) -> None:
+    script = (
+        "CREATE NAMESPACE IF NOT EXISTS lake.db; CREATE TABLE lake.db.own (id INT) USING iceberg; "
+        "INSERT INTO lake.db.own VALUES (41); SELECT id + 1 AS answer, '${' AS odd FROM lake.db.own"
+    )
+    work = support.attempt(settings.root, {"spark": {"script": script, "submit": True}}, settings=settings)
+    assert outcome_of(work) == Succeeded({}), support.log_text(work)
+    assert "|42    |${ |" in support.log_text(work)
+    # What may hold passwords is gone.
+    assert not (work.folder / "spark.properties").exists()
+
+
+def test_a_jar_with_a_class(settings: Settings) -> None:
+    import pyspark
+
+    [jar] = Path(str(pyspark.__file__)).parent.glob("jars/spark-sql_*.jar")
+    # Any class with a main: this one says which arguments it takes.
+    spark = {"jar": jar.as_uri(), "class": "org.apache.spark.NoSuchClass", "args": ["x"], "master": "local[1]"}
+    work = support.attempt(settings.root, {"spark": spark}, settings=settings)
+    failed = outcome_of(work)
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.USER
+    assert "org.apache.spark.NoSuchClass" in support.log_text(work)
+
+
+@pytest.mark.parametrize(
+    ("spark", "message"),
+    [
+        ({}, "spark needs one of script, file, jar; found none of them."),
+        ({"script": "SELECT 1", "jar": "a.jar"}, "found script and jar"),
+        ({"script": " -- nothing"}, "spark.script holds no SQL statement."),
+        ({"script": "missing.sql"}, "there is no file"),
+        ({"file": "data.csv"}, "expected the name of a .sql or .py file"),
+        ({"script": "SELECT 1", "packages": ["a:b:1"]}, "spark.packages is for what is submitted."),
+        ({"script": "SELECT 1", "scrpt": "x"}, "There is no field spark.scrpt."),
+        ({"script": "../outside.py"}, "is outside of"),
+    ],
+)
+def test_what_cannot_be_meant(tmp_path: Path, spark: dict[str, Any], message: str) -> None:
+    outcome = outcome_of(support.attempt(tmp_path, {"spark": spark}))
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.FATAL
+    assert message in outcome.message
+
+
+def test_scripts_run_with_our_own_python(settings: Settings) -> None:
+    work = attempt(settings, "python.py", "import sys; from dalsegno import job; job.output(python=sys.executable)")
+    assert outcome_of(work) == Succeeded({"python": sys.executable})

@@ -1,0 +1,299 @@
+"""SQL steps on a real Spark Connect server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dalsegno.clock import utc_now
+from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
+from dalsegno.settings import Settings, load
+from dalsegno.spark.server import running_servers, stop
+from dalsegno.steps.contract import FilledText, Finished, Running, Started, Work
+from dalsegno.steps.spark import SparkRunner
+from dalsegno.steps.spark_sessions import local_server
+from tests.conftest import uncaptured
+
+pytestmark = pytest.mark.spark
+
+RUNNER = SparkRunner()
+#: Two cores take minutes for it.
+ENDLESS = (
+    "SELECT max(hash(a.id, b.id)) AS m FROM range(0, 10000000, 1, 4) a JOIN range(0, 1000000, 1, 1) b ON a.id%7=b.id%7"
+)
+
+Worker = Callable[..., Work]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
+    """Settings with a warm server."""
+    root = tmp_path_factory.mktemp("project")
+    loaded = load(working_folder=root, environment={})
+    with uncaptured(pytestconfig):
+        local_server(loaded).ensure()
+    yield loaded
+    for folder, _ in list(running_servers(root)):
+        stop(folder)
+
+
+@pytest.fixture
+def worker(settings: Settings, tmp_path: Path) -> Worker:
+    """Makes attempts; each has a key and a folder of its own."""
+    numbers = iter(range(1, 100))
+
+    def work(script: str | None = None, **given: Any) -> Work:
+        attempt = next(numbers)
+        folder = tmp_path / f"attempt-{attempt}"
+        folder.mkdir()
+        work_fields = {name: given.pop(name) for name in ("deadline", "filled", "secrets") if name in given}
+        params = {"spark": {"script": script, **given} if script else given}
+        return Work("w", 1, "s", attempt, f"{tmp_path.name}.{attempt}", params, folder, settings, **work_fields)
+
+    return work
+
+
+def outcome_of(work: Work, patience: float = 60) -> Outcome:
+    started = RUNNER.start(work)
+    if isinstance(started, Started):
+        finished = RUNNER.poll(work, patience)
+        assert isinstance(finished, Finished), finished
+        return finished.outcome
+    return started.outcome
+
+
+def test_a_single_row_becomes_outputs(worker: Worker) -> None:
+    work = worker("SELECT 42 AS answer, 'x' AS name, CAST(1.50 AS DECIMAL(5,2)) AS price, DATE'2026-01-02' AS day, 1+1")
+    assert outcome_of(work) == Succeeded(
+        {"answer": 42, "name": "x", "price": "1.50", "day": "2026-01-02", "row_count": 1}
+    )
+    assert "answer | name | price" in work.log.read_text()
+
+
+def test_statements_share_a_session_and_stamp_what_they_write(worker: Worker) -> None:
+    work = worker(
+        """
+        CREATE NAMESPACE IF NOT EXISTS lake.db;
+        CREATE TABLE lake.db.stamped (id BIGINT) USING iceberg;
+        INSERT INTO lake.db.stamped VALUES (1), (2); -- two; rows
+        DECLARE VARIABLE most BIGINT DEFAULT 1;
+        INSERT INTO lake.db.stamped SELECT id FROM lake.db.stamped WHERE id > most;
+        SELECT collect_list(struct(summary['dalsegno.attempt'] AS attempt, summary['dalsegno.statement'] AS statement))
+            AS stamps FROM (SELECT * FROM lake.db.stamped.snapshots ORDER BY committed_at)
+        """
+    )
+    outcome = outcome_of(work)
+    assert isinstance(outcome, Succeeded)
+    assert outcome.outputs["stamps"] == [
+        {"attempt": work.key, "statement": "3"},
+        {"attempt": work.key, "statement": "5"},
+    ]
+
+
+def test_a_compound_statement_is_handed_over_whole(worker: Worker) -> None:
+    script = "BEGIN DECLARE x INT DEFAULT 3; IF x > 2 THEN SELECT 'big' AS size; END IF; END; SELECT 'after' AS size"
+    assert outcome_of(worker(script)) == Succeeded({"size": "after", "row_count": 1})
+
+
+def test_many_rows_are_counted_and_the_first_are_shown(worker: Worker) -> None:
+    work = worker("SELECT id, concat('row ', id) AS text FROM range(50) ORDER BY id")
+    assert outcome_of(work) == Succeeded({"row_count": 50})
+    log = work.log.read_text()
+    assert "50 rows; the first 20:" in log
+    assert "row 19" in log
+    assert "row 20" not in log
+
+
+def test_more_rows_than_are_fetched(worker: Worker) -> None:
+    work = worker("SELECT id FROM range(5000)")
+    assert outcome_of(work) == Succeeded({})
+    assert "more than 1,000 rows" in work.log.read_text()
+
+
+def test_a_file_of_sql(worker: Worker, settings: Settings) -> None:
+    (settings.root / "query.sql").write_text("-- of ${day}; ${secret}\nSELECT '${day}' AS day;\n")
+
+    def filled(text: str) -> FilledText:
+        return FilledText(text.replace("${day}", "2026-01-02").replace("${secret}", "s3cret"), ("s3cret",))
+
+    work = worker("query.sql", filled=filled)
+    assert outcome_of(work) == Succeeded({"day": "2026-01-02", "row_count": 1})
+    assert "-- of 2026-01-02; ***" in work.log.read_text()
+
+
+def test_conf_is_for_this_step_only(worker: Worker) -> None:
+    query = "SELECT current_timezone() AS zone"
+    assert outcome_of(worker(query, conf={"spark.sql.session.timeZone": "Asia/Tokyo"})) == Succeeded(
+        {"zone": "Asia/Tokyo", "row_count": 1}
+    )
+    assert outcome_of(worker(query)) == Succeeded({"zone": "UTC", "row_count": 1})
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("SELEC 1", "[PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'."),
+        ("SELECT * FROM lake.db.nothing", "[TABLE_OR_VIEW_NOT_FOUND]"),
+        ("SELECT 1; SELECT 1/0", "[DIVIDE_BY_ZERO] Division by zero."),
+        ("SELECT raise_error('s3cret is out')", "*** is out"),
+    ],
+)
+def test_mistakes_in_sql_are_the_users(worker: Worker, script: str, expected: str) -> None:
+    work = worker(script, secrets=("s3cret",))
+    outcome = outcome_of(work)
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.USER
+    assert expected in outcome.message
+    assert "\n" not in outcome.message
+    assert outcome.message in work.log.read_text()
+    assert "s3cret" not in work.log.read_text()
+
+
+def test_configuration_that_is_too_late(worker: Worker) -> None:
+    outcome = outcome_of(worker("SELECT 1", conf={"spark.driver.memory": "9g"}))
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.USER
+    assert "spark.driver.memory" in outcome.message
+    assert "submit" in str(outcome.hint)
+
+
+# Ending.
+
+
+def executing(settings: Settings) -> set[str]:
+    """What the server executes, whoever asked for it."""
+    from dalsegno.spark.connect import Session, session_id_for
+
+    server = local_server(settings).running()
+    assert server is not None
+    session = Session(server.address, session_id_for("looking"))
+    # Each question is executed as well, but not twice.
+    found = session.executing() & session.executing()
+    session.disconnect()
+    return found
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def running_with_progress(work: Work) -> Running:
+    found: list[Running] = []
+
+    def has_progress() -> bool:
+        state = RUNNER.poll(work, 0.1)
+        assert isinstance(state, Running), state
+        found.append(state)
+        return state.progress is not None
+
+    wait_until(has_progress)
+    return found[-1]
+
+
+def test_cancelling_ends_the_work_in_spark(worker: Worker, settings: Settings) -> None:
+    work = worker(f"{ENDLESS}; SELECT 1")
+    assert isinstance(RUNNER.start(work), Started)
+    progress = running_with_progress(work).progress
+    assert progress is not None
+    assert progress.unit == "tasks"
+    assert progress.message.startswith("statement 1 of 2, stage ")
+    assert executing(settings)
+    RUNNER.cancel(work)
+    assert not executing(settings)
+    assert RUNNER.poll(work, 0) == Finished(Stopped("Cancelled."))
+
+
+def test_a_timeout_ends_the_work_in_spark(worker: Worker, settings: Settings) -> None:
+    outcome = outcome_of(worker(ENDLESS, deadline=utc_now() + timedelta(seconds=3)))
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.TIMEOUT
+    assert not executing(settings)
+
+
+def test_cancelling_at_once(worker: Worker, settings: Settings) -> None:
+    work = worker(ENDLESS)
+    RUNNER.start(work)
+    RUNNER.cancel(work)
+    assert not executing(settings)
+    assert RUNNER.poll(work, 0) == Finished(Stopped("Cancelled."))
+
+
+# Another process.
+
+CRASHING = """
+import os, pickle, sys, time
+from dalsegno.steps.spark import SparkRunner
+work = pickle.loads(bytes.fromhex(sys.argv[1]))
+runner = SparkRunner()
+runner.start(work)
+while runner.poll(work, 0.1).progress is None:
+    pass
+os._exit(1)
+"""
+
+
+def die_in_the_middle_of(work: Work) -> None:
+    import pickle
+
+    command = [sys.executable, "-c", CRASHING, pickle.dumps(work).hex()]
+    assert subprocess.run(command, check=False).returncode == 1
+
+
+def test_what_a_dead_process_left_is_ended_and_reported(worker: Worker, settings: Settings) -> None:
+    work = worker(ENDLESS)
+    die_in_the_middle_of(work)
+    assert executing(settings)
+    finished = RUNNER.poll(work, 0)
+    assert isinstance(finished, Finished)
+    assert isinstance(finished.outcome, Failed)
+    assert finished.outcome.kind is FailureKind.PLATFORM
+    assert not executing(settings)
+
+
+def test_starting_again_ends_what_a_dead_process_left(worker: Worker, settings: Settings) -> None:
+    work = worker(ENDLESS)
+    die_in_the_middle_of(work)
+    left = executing(settings)
+    assert isinstance(RUNNER.start(work), Started)
+    running_with_progress(work)
+    assert not left & executing(settings)
+    RUNNER.cancel(work)
+
+
+def test_cancelling_what_a_dead_process_left(worker: Worker, settings: Settings) -> None:
+    work = worker(ENDLESS)
+    die_in_the_middle_of(work)
+    RUNNER.cancel(work)
+    assert not executing(settings)
+
+
+def test_an_end_is_known_to_every_process(worker: Worker) -> None:
+    work = worker("SELECT 7 AS seven")
+    expected = outcome_of(work)
+    # All that is left is the folder.
+    assert RUNNER.poll(work, 0) == Finished(expected)
+    assert RUNNER.start(work) == Finished(expected)
+
+
+def test_sessions_do_not_disturb_each_other(worker: Worker) -> None:
+    works = [
+        worker(f"DECLARE VARIABLE x INT DEFAULT {n}; SELECT x AS x, count(*) AS c FROM range(9)") for n in range(6)
+    ]
+    found: dict[str, Outcome] = {}
+    threads = [threading.Thread(target=lambda w=w: found.update({w.key: outcome_of(w)})) for w in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[work.key] for work in works] == [Succeeded({"x": n, "c": 9, "row_count": 1}) for n in range(6)]
