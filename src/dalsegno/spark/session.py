@@ -32,11 +32,8 @@ def local_session(
     `conf` wins over the defaults. A process has one JVM: a second call gets the same session with `conf` set
     on it, and its `packages` come too late.
     """
-    version = installed_spark()
-    java = find_java()
-    what = f"the Iceberg runtime for Spark {version} (about 60 MB)"
-    jars = fetch([Jar.parse(name) for name in (iceberg_runtime(version), *packages)], java, what=what)
-    prepare_environment(java)
+    java, jars = runtime(packages)
+    os.environ.update(spark_environment(java))
 
     from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra, and slow
 
@@ -47,6 +44,14 @@ def local_session(
     return builder.getOrCreate()
 
 
+def runtime(packages: Sequence[str]) -> tuple[Java, list[Path]]:
+    """A Java and the jars of Iceberg and of `packages`; what is missing is fetched."""
+    version = installed_spark()
+    java = find_java()
+    what = f"the Iceberg runtime for Spark {version} (about 60 MB)"
+    return java, fetch([Jar.parse(name) for name in (iceberg_runtime(version), *packages)], java, what=what)
+
+
 def installed_spark() -> str:
     try:
         import pyspark  # noqa: PLC0415 - an extra
@@ -55,20 +60,30 @@ def installed_spark() -> str:
     return pyspark.__version__
 
 
-def prepare_environment(java: Java) -> None:
-    """Spark reads these from the environment of the process that starts it, and from nowhere else."""
-    os.environ["JAVA_HOME"] = str(java.home)
-    # Otherwise Python workers are whatever `python3` is on PATH, without our packages.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Otherwise Spark looks up the host name, and warns or fails where that leads nowhere.
-    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+def spark_environment(java: Java) -> dict[str, str]:
+    """What Spark reads from the environment of the process that starts it, and from nowhere else."""
+    return {
+        "JAVA_HOME": str(java.home),
+        # Otherwise Python workers are whatever `python3` is on PATH, without our packages.
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # Otherwise Spark looks up the host name, and warns or fails where that leads nowhere.
+        "SPARK_LOCAL_IP": LOOPBACK,
+    }
 
 
-def defaults(jars: Sequence[Path], cores: int) -> dict[str, str]:
+def iceberg_conf(jars: Sequence[Path]) -> dict[str, str]:
+    """What any Spark needs for Iceberg."""
     return {
         "spark.jars": ",".join(str(path) for path in jars),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    }
+
+
+def defaults(jars: Sequence[Path], cores: int) -> dict[str, str]:
+    """What a Spark on this machine needs for Iceberg, and for being quick and quiet."""
+    return {
+        **iceberg_conf(jars),
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={LOGGING.as_uri()}"',

@@ -1,0 +1,80 @@
+"""What went wrong in Spark, in one sentence, and whose fault it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dalsegno.model.outcomes import FailureKind
+
+#: Classes of SQLSTATE that do not speak of the statement: connections, conflicts, resources, the system.
+_PLATFORM_STATES = ("08", "40", "53", "57", "58", "XX")
+_PLATFORM_CONDITIONS = ("INVALID_HANDLE", "INVALID_CURSOR")
+_PLATFORM_STATUSES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "CANCELLED")
+#: What Java and Iceberg say, without a SQLSTATE, where the same statement may succeed next time.
+_PLATFORM_WORDS = (
+    "CommitFailedException",
+    "ExecutorLostFailure",
+    "FetchFailed",
+    "No space left on device",
+    "OutOfMemoryError",
+    "SQLITE_BUSY",
+    "ServiceUnavailableException",
+    "java.net.",
+)
+_CANCELLED = "OPERATION_CANCELED"
+_HINTS = {
+    "TABLE_OR_VIEW_NOT_FOUND": "Name tables as catalog.namespace.table. These exist: dalsegno catalogs tables",
+    "CANNOT_MODIFY_STATIC_CONFIG": "It is fixed when Spark starts: set it under [spark.conf], or submit the step.",
+    "CANNOT_MODIFY_CONFIG": "It is fixed when Spark starts: set it under [spark.conf], or submit the step.",
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    kind: FailureKind
+    #: Spark's error class and first sentence.
+    message: str
+    hint: str | None
+    #: All that Spark said, but for Java's stack.
+    details: str
+    is_interruption: bool = False
+
+
+def explained(error: Exception) -> Failure:
+    """What an exception of the Spark Connect client means."""
+    condition = _told(error, "getCondition") or ""
+    state = _told(error, "getSqlState") or ""
+    status = _status(error)
+    text = str(error).partition("JVM stacktrace:")[0].strip()
+    if not condition and status in _PLATFORM_STATUSES:
+        message = f"The Spark server cannot be used: {status}{_detail(text)}."
+        return Failure(FailureKind.PLATFORM, message, "Is it there? Type: dalsegno spark status", text)
+    is_platform = (
+        condition.startswith(_PLATFORM_CONDITIONS)
+        or state.startswith(_PLATFORM_STATES)
+        or (not state and any(word in text for word in _PLATFORM_WORDS))
+    )
+    return Failure(
+        FailureKind.PLATFORM if is_platform else FailureKind.USER,
+        text.partition("\n")[0] or type(error).__name__,
+        _HINTS.get(condition.partition(".")[0]),
+        text,
+        is_interruption=condition == _CANCELLED,
+    )
+
+
+def _told(error: Exception, name: str) -> str | None:
+    answer = getattr(error, name, None)
+    return answer() if callable(answer) else None
+
+
+def _status(error: Exception) -> str:
+    # From an error of PySpark, or from one of gRPC's own.
+    code = _told(error, "getGrpcStatusCode") or _told(error, "code")
+    return getattr(code, "name", "")
+
+
+def _detail(text: str) -> str:
+    """gRPC wraps what it has to say into the description of an object."""
+    _, found, rest = text.partition('details = "')
+    return f" ({rest.partition(chr(34))[0]})" if found else ""

@@ -1,0 +1,100 @@
+"""Where one SQL statement ends and the next begins, as Spark's lexer sees it.
+
+Semicolons in strings, quoted names and comments separate nothing, nor do those inside ``BEGIN … END``: a compound
+statement is handed to Spark whole. What is left open goes to the end of the text, and Spark says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# Quantifiers are possessive (``*+``): a string that does not end must not be read in another way instead.
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>\s+)
+    | (?P<line_comment>--(?:\\\n|[^\r\n])*+)              # a backslash continues it
+    | (?P<comment>/\*(?!\+))                              # its end is found by counting, because they nest
+    | (?P<quoted>
+          [rR](?:'[^']*+(?:'|\Z)|"[^"]*+(?:"|\Z))         # raw: a backslash is a backslash
+        | '(?:[^'\\]|\\.|'')*+(?:'|\\?\Z)
+        | "(?:[^"\\]|\\.|"")*+(?:"|\\?\Z)
+        | `(?:[^`]|``)*+(?:`|\Z)
+      )
+    | (?P<word>\w+)
+    | (?P<sign>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+_INSIGNIFICANT = ("blank", "line_comment", "comment")
+
+#: Inside a compound statement, one begins after these.
+_BOUNDARIES = frozenset({";", ":", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"})
+#: After END, they say that it ends something else than BEGIN.
+_OTHER_BLOCKS = frozenset({"IF", "CASE", "WHILE", "LOOP", "REPEAT", "FOR"})
+
+
+@dataclass(frozen=True)
+class _Token:
+    """Something that is neither blank nor a comment."""
+
+    #: In upper case; empty for strings and quoted names, which mean nothing here.
+    word: str
+    start: int
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text in order, without the semicolons between them."""
+    tokens = list(_tokens(text))
+    found: list[str] = []
+    begin, first = 0, 0
+    while first < len(tokens):
+        after = _end_of_statement(tokens, first)
+        end = tokens[after].start if after < len(tokens) else len(text)
+        if after > first:
+            found.append(text[begin:end].strip())
+        begin, first = end + 1, after + 1
+    return found
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    while match := _TOKEN.match(text, at):
+        at = _end_of_comment(text, match.end()) if match.lastgroup == "comment" else match.end()
+        if match.lastgroup not in _INSIGNIFICANT:
+            word = "" if match.lastgroup == "quoted" else match[0].upper()
+            yield _Token(word, match.start())
+
+
+def _end_of_comment(text: str, at: int) -> int:
+    depth = 1
+    for edge in _COMMENT_EDGE.finditer(text, at):
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return len(text)
+
+
+def _end_of_statement(tokens: list[_Token], first: int) -> int:
+    """Where the semicolon is that ends the statement; beyond all tokens if none does."""
+    depth, handles = 0, False
+    before = ";"
+    for at in range(first, len(tokens)):
+        word = tokens[at].word
+        if word == ";" and depth == 0:
+            return at
+        # ``DECLARE … HANDLER FOR …`` is followed by a statement.
+        handles = word == "HANDLER" or (handles and before != ";")
+        is_compound = depth > 0 or at == first or (at == first + 2 and before == ":")
+        if word == "BEGIN" and is_compound and (before in _BOUNDARIES or handles):
+            depth, handles = depth + 1, False
+        elif word == "END" and depth > 0 and before in (";", "BEGIN") and _next(tokens, at) not in _OTHER_BLOCKS:
+            depth -= 1
+        before = word
+    return len(tokens)
+
+
+def _next(tokens: list[_Token], at: int) -> str:
+    return tokens[at + 1].word if at + 1 < len(tokens) else ""

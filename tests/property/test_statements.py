@@ -1,0 +1,93 @@
+"""Statements come out of a text as they went in, whatever is in their strings and comments."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dalsegno.spark.statements import statements
+
+_ANY = st.text(alphabet="ab;'\"`\\/*-+ \n$", max_size=8)
+
+
+def _quoted(quote: str) -> st.SearchStrategy[str]:
+    return _ANY.map(lambda text: quote + text.replace("\\", "\\\\").replace(quote, quote * 2) + quote)
+
+
+_STRINGS = st.one_of(_quoted("'"), _quoted('"'))
+_NAMES = _ANY.map(lambda text: "`" + text.replace("`", "``") + "`")
+_RAW_STRINGS = st.text(alphabet="ab;\\/*- ", max_size=8).map(lambda text: f" r'{text}'")
+_LINE_COMMENTS = st.text(alphabet="ab;'\"`/* ", max_size=8).map(lambda text: f"--{text}\n")
+_COMMENTS = st.recursive(
+    st.text(alphabet="ab;'\"`- \n", max_size=6), lambda inner: inner.map(lambda text: f"a/*{text}*/b"), max_leaves=4
+).map(lambda text: f"/* {text} */")
+_HINTS = st.just("/*+ broadcast(a) */")
+_WORDS = st.sampled_from(["SELECT", "a", "1", "=", "case", "end", ", ", "- ", "/ ", "(x)", "if", "begin_date"])
+_PIECES = st.one_of(_WORDS, _STRINGS, _NAMES, _RAW_STRINGS, _LINE_COMMENTS, _COMMENTS, _HINTS)
+_STATEMENTS = st.lists(_PIECES, max_size=8).map(lambda pieces: " ".join(["SELECT", *pieces]).strip())
+
+
+@given(st.lists(_STATEMENTS, max_size=5), st.sampled_from(["", ";", " ; -- the end", ";\n/* ; */"]))
+def test_statements_come_out_as_they_went_in(parts: list[str], end: str) -> None:
+    # A comment to the end of the line would swallow a semicolon on it.
+    found = statements("\n;\n".join(parts) + "\n" + end)
+    assert [_without_comment_at_end(part) for part in found] == [_without_comment_at_end(part) for part in parts]
+
+
+def _without_comment_at_end(text: str) -> str:
+    return text.partition("-- the end")[0].partition("/* ; */")[0].strip()
+
+
+@given(_ANY)
+def test_nothing_is_lost(text: str) -> None:
+    """Every character but semicolons and what stands around them is in one of the statements, in order."""
+    position = 0
+    for statement in statements(text):
+        position = text.index(statement, position) + len(statement)
+        assert statement == statement.strip() != ""
+
+
+_BLOCKS: st.SearchStrategy[str] = st.deferred(
+    lambda: st.one_of(
+        st.just("SELECT 1;"),
+        st.just("SELECT CASE WHEN a THEN end END, begin FROM t;"),
+        st.just("SET x = CASE x WHEN 1 THEN 2 ELSE 3 END;"),
+        _BODIES.map(lambda body: f"BEGIN {body} END;"),
+        _BODIES.map(lambda body: f"l: BEGIN {body} END l;"),
+        _BODIES.map(lambda body: f"IF x THEN {body} ELSE SELECT 1; END IF;"),
+        _BODIES.map(lambda body: f"CASE x WHEN 1 THEN {body} END CASE;"),
+        _BODIES.map(lambda body: f"WHILE x DO {body} END WHILE;"),
+        _BODIES.map(lambda body: f"REPEAT {body} UNTIL x END REPEAT;"),
+        _BODIES.map(lambda body: f"LOOP {body} END LOOP;"),
+        _BODIES.map(lambda body: f"FOR r AS SELECT 1 DO {body} END FOR;"),
+        _BODIES.map(lambda body: f"DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN {body} END;"),
+    )
+)
+_BODIES: st.SearchStrategy[str] = st.lists(_BLOCKS, min_size=1, max_size=2).map(" ".join)
+
+
+@settings(deadline=None, max_examples=60)
+@given(_BODIES)
+def test_a_compound_statement_stays_whole(body: str) -> None:
+    for compound in (f"BEGIN {body} END", f"label: begin {body} end label"):
+        assert statements(f"SELECT 1; {compound}; SELECT 2") == ["SELECT 1", compound, "SELECT 2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" ; ;; -- nothing;\n /* nothing; */ ", []),
+        ("SELECT 'it\\'s;'; SELECT 2", ["SELECT 'it\\'s;'", "SELECT 2"]),
+        ("SELECT r'\\'; SELECT 2", ["SELECT r'\\'", "SELECT 2"]),
+        ("SELECT bar'a;'; SELECT 2", ["SELECT bar'a;'", "SELECT 2"]),
+        ("SELECT 1 -- to be \\\n continued; \n; SELECT 2", ["SELECT 1 -- to be \\\n continued;", "SELECT 2"]),
+        ("SELECT 'open; SELECT 2", ["SELECT 'open; SELECT 2"]),
+        ("SELECT 1 /* open; /* */ ; SELECT 2", ["SELECT 1 /* open; /* */ ; SELECT 2"]),
+        ("BEGIN SELECT 1; SELECT 2;", ["BEGIN SELECT 1; SELECT 2;"]),
+        ("SELECT begin FROM t; SELECT end FROM t", ["SELECT begin FROM t", "SELECT end FROM t"]),
+    ],
+)
+def test_examples(text: str, expected: list[str]) -> None:
+    assert statements(text) == expected
