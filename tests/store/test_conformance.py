@@ -10,8 +10,8 @@ import pytest
 
 from dalsegno import errors
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, UnknownName, UserError
-from dalsegno.model.captures import Capture, CaptureState
-from dalsegno.model.snapshots import Position
+from dalsegno.model.captures import Capture, CaptureState, ChangeKind, Manner, Mode
+from dalsegno.model.snapshots import Operation, Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import Store
 from tests.store.examples import LARGE, MEMBERS, NOW, PLAYBACK, at, capture, make_ready, process
@@ -29,6 +29,17 @@ def test_a_recorded_capture_reads_back_as_it_was(store: Store) -> None:
     assert store.pending("daily", PLAYBACK) == new
     assert store.pending("daily", MEMBERS) == new
     assert store.captures() == [new]
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [Manner(mode=Mode.VIEW), Manner(ChangeKind.KEYS, frozenset(Operation) - {Operation.REPLACE}, ("id", "day"), True)],
+)
+def test_how_a_table_is_captured_reads_back_as_it_was(store: Store, manner: Manner) -> None:
+    new = capture()
+    new = replace(new, tables=(replace(new.tables[0], manner=manner),))
+    store.record_capture(new)
+    assert store.capture("c1") == new
 
 
 def test_times_keep_their_microseconds_and_come_back_in_utc(store: Store) -> None:

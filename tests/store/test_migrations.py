@@ -38,6 +38,10 @@ ROWS: dict[str, list[str]] = {
         """UPDATE capture_tables SET manner =
            '{{"changes": "before_after", "operations": ["append", "delete"], "keys": ["id"], "by_row_id": false}}'""",
     ],
+    "0003": [
+        """INSERT INTO workflows (id, properties, latest_version, last_run, created_at, changed_at)
+           VALUES ('w', '{{}}', 1, 0, {now}, {now})""",
+    ],
 }
 LITERALS = {
     "sqlite": {"now": "1800000000000000", "true": "1", "false": "0"},
@@ -185,7 +189,7 @@ def _sqlite_schema(connection: Connection) -> object:
         "keys": {table: connection.exec_driver_sql(f"PRAGMA foreign_key_list({table})").all() for table in tables},
         "indexes": {name: sql and " ".join(sql.split()) for name, sql in indexes},
         "autoincrement": connection.exec_driver_sql(
-            "SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%'"
+            "SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%' ORDER BY name"
         ).all(),
     }
 

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -132,7 +131,7 @@ def read_url(text: str) -> URL:
 
 def new_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
     # NaN is no JSON: PostgreSQL would refuse what SQLite takes.
-    dumps = partial(json.dumps, allow_nan=False)
+    dumps = json.JSONEncoder(allow_nan=False).encode
     if url.get_backend_name() == "sqlite":
         return _sqlite_engine(url, dumps, foreign_keys=foreign_keys)
     return _postgres_engine(url, dumps)

@@ -9,7 +9,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Table, and_
 
-from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, CaptureState, ChangeKind, Checkpoint, Manner
+from dalsegno.model.captures import (
+    ADDED_FILES,
+    Capture,
+    CapturedTable,
+    CaptureState,
+    ChangeKind,
+    Checkpoint,
+    Manner,
+    Mode,
+)
 from dalsegno.model.snapshots import Operation, Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import tables
@@ -73,6 +82,8 @@ def manner_values(manner: Manner) -> dict[str, Any]:
         "operations": sorted(operation.value for operation in manner.operations),
         "keys": list(manner.keys),
         "by_row_id": manner.by_row_id,
+        "has_deleted_keys": manner.has_deleted_keys,
+        "mode": manner.mode.value,
     }
 
 
@@ -84,6 +95,9 @@ def manner_of(values: Mapping[str, Any]) -> Manner:
         frozenset(map(Operation, values["operations"])),
         tuple(values["keys"]),
         values["by_row_id"],
+        values.get("has_deleted_keys", False),
+        # Captures that were recorded before there were views do not say.
+        Mode(values.get("mode", Mode.ICDC)),
     )
 
 

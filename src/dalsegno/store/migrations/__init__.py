@@ -13,10 +13,11 @@ from __future__ import annotations
 from sqlalchemy import Connection, insert, inspect, select
 
 from dalsegno.store.database import Database
-from dalsegno.store.tables import metadata, schema_version
+from dalsegno.store.run_tables import runs
+from dalsegno.store.tables import schema_version
 
 #: The newest step under ``versions``.
-HEAD = "0002"
+HEAD = "0003"
 
 
 def migrate(database: Database) -> None:
@@ -28,7 +29,8 @@ def migrate(database: Database) -> None:
         # Asked again: whoever held the lock before us may have done it.
         found = version(connection)
         if found is None:
-            metadata.create_all(connection, checkfirst=False)
+            # All tables share it, and are in it once both modules are loaded.
+            runs.metadata.create_all(connection, checkfirst=False)
             connection.execute(insert(schema_version).values(version_num=HEAD))
         elif found != HEAD:
             from dalsegno.store.migrations.steps import upgrade  # noqa: PLC0415 (Alembic takes half a second)

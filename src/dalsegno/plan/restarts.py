@@ -1,0 +1,70 @@
+"""What is run again when a flow is restarted: the rest keeps its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from dalsegno.model.runs import Flow, Graph, Restarted, RestartFrom, StepState, StepStatus, Tries
+
+
+def repeated(flow: Flow, wish: Restarted) -> Iterator[StepState]:
+    """The steps that are run again, or skipped, each as it is before the flow goes on."""
+    for step_id in _to_repeat(flow, wish):
+        state = flow.steps[step_id]
+        if step_id in wish.skipped:
+            yield replace(_fresh(state), status=StepStatus.SKIPPED, taken=wish.skipped[step_id])
+        elif step_id in wish.failed_iterations and state.loop is not None:
+            loop = replace(state.loop, open=0, worst=None, again=wish.failed_iterations[step_id])
+            yield replace(_fresh(state), loop=loop)
+        else:
+            yield _fresh(state)
+
+
+def _to_repeat(flow: Flow, wish: Restarted) -> set[str]:
+    match wish.restart:
+        case RestartFrom.BEGINNING:
+            return set(flow.steps)
+        case RestartFrom.INCOMPLETE:
+            begin = {state.step_id for state in flow.steps.values() if not state.status.is_complete}
+        case RestartFrom.STEP:
+            begin = {wish.step_id} if wish.step_id in flow.steps else set()
+    return begin | (descendants(flow.graph, begin) & set(flow.steps))
+
+
+def _fresh(state: StepState) -> StepState:
+    """Attempts and fences are counted on, so that nothing of an old attempt is taken for the new one's."""
+    return replace(
+        state,
+        status=StepStatus.NOT_CREATED,
+        attempt=state.attempt + 1,
+        tried=Tries(),
+        ready_at=None,
+        is_claimed=False,
+        ending=None,
+        taken=(),
+        loop=None,
+        failure=None,
+    )
+
+
+def descendants(graph: Graph, step_ids: Iterable[str]) -> set[str]:
+    """All steps that come after these."""
+    found: set[str] = set()
+    waiting = list(step_ids)
+    while waiting:
+        new = [step_id for step_id in graph.steps[waiting.pop()].successors if step_id not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
+def ancestors(graph: Graph, step_id: str) -> set[str]:
+    """All steps that come before this one."""
+    found: set[str] = set()
+    waiting = [step_id]
+    while waiting:
+        new = [before for before in graph.before[waiting.pop()] if before not in found]
+        found.update(new)
+        waiting += new
+    return found

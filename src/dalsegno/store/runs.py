@@ -1,0 +1,171 @@
+"""Runs, their events, and what was asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, update
+
+from dalsegno.model.runs import RunStatus
+from dalsegno.store import asking
+from dalsegno.store.asking import Row
+from dalsegno.store.database import lock
+from dalsegno.store.run_tables import events, inbox, runs
+
+OPEN = [status.value for status in RunStatus if not status.is_final]
+
+
+def add_run(connection: Connection, values: Mapping[str, Any]) -> None:
+    connection.execute(insert(runs).values(**values))
+
+
+def run_row(connection: Connection, run_id: str) -> Row | None:
+    return asking.row(connection, select(runs).where(runs.c.id == run_id))
+
+
+def revision_of(connection: Connection, run_id: str) -> int | None:
+    """None: there is no such run."""
+    return connection.execute(_REVISION, {"run": run_id}).scalar()
+
+
+_REVISION = select(runs.c.revision).where(runs.c.id == bindparam("run"))
+
+
+def run_rows(connection: Connection, *conditions: ColumnElement[bool], limit: int | None = None) -> list[Row]:
+    """Newest first."""
+    found = select(runs).where(*conditions).order_by(runs.c.created_at.desc(), runs.c.id)
+    return asking.rows(connection, found.limit(limit) if limit else found)
+
+
+def numbered(connection: Connection, workflow_id: str, number: int | None) -> Row | None:
+    """The run of this number, or the newest."""
+    found = select(runs).where(runs.c.workflow_id == workflow_id)
+    found = found.where(runs.c.number == number) if number else found.order_by(runs.c.number.desc()).limit(1)
+    return asking.row(connection, found)
+
+
+def asked_before(connection: Connection, workflow_id: str, idempotency_key: str) -> Row | None:
+    found = select(runs).where(runs.c.workflow_id == workflow_id, runs.c.idempotency_key == idempotency_key)
+    return asking.row(connection, found)
+
+
+def hold(connection: Connection, run_id: str) -> None:
+    """Nobody else changes the run until the transaction ends."""
+    lock(connection, f"run {run_id}")
+
+
+def hold_workflow(connection: Connection, workflow_id: str) -> None:
+    """Nobody else starts or ends runs of the workflow until the transaction ends."""
+    lock(connection, f"workflow {workflow_id}")
+
+
+def change_run(connection: Connection, run_id: str, **values: Any) -> None:
+    connection.execute(update(runs).where(runs.c.id == run_id).values(**values))
+
+
+def set_revisions(connection: Connection, revisions: Mapping[str, int]) -> None:
+    """By run."""
+    if revisions:
+        values = [{"run": run_id, "now": revision} for run_id, revision in revisions.items()]
+        connection.execute(_SET_REVISION, values)
+
+
+_SET_REVISION = update(runs).where(runs.c.id == bindparam("run")).values(revision=bindparam("now"))
+
+
+def open_runs(connection: Connection, workflow_id: str) -> list[Row]:
+    """Id, number, version and status of each, from the oldest to the newest."""
+    return asking.rows(connection, _OPEN_RUNS.where(runs.c.workflow_id == workflow_id))
+
+
+_OPEN_RUNS = (
+    select(runs.c.id, runs.c.number, runs.c.version, runs.c.status)
+    .where(runs.c.status.in_(OPEN))
+    .order_by(runs.c.number)
+)
+
+
+def last_ended(connection: Connection, workflow_id: str) -> RunStatus | None:
+    """How the newest of the runs that ended ended; one that was unblocked counts as stopped."""
+    found = (
+        select(runs.c.status, runs.c.reason)
+        .where(runs.c.workflow_id == workflow_id, runs.c.status.not_in(OPEN))
+        .order_by(runs.c.number.desc())
+        .limit(1)
+    )
+    row = connection.execute(found).one_or_none()
+    return RunStatus(row[0]) if row else None
+
+
+def open_children(connection: Connection, flow_id: str, step_id: str) -> list[str]:
+    """The runs that a subworkflow's step has started and that have not ended."""
+    found = select(runs.c.id).where(
+        runs.c.parent_flow == flow_id, runs.c.parent_step == step_id, runs.c.status.in_(OPEN)
+    )
+    return list(connection.execute(found).scalars())
+
+
+def add_events(connection: Connection, happened: Sequence[Mapping[str, Any]]) -> None:
+    if happened:
+        connection.execute(insert(events), list(happened))
+
+
+def event_rows(connection: Connection, run_id: str, after: int = 0, limit: int = 1000) -> list[Row]:
+    found = select(events).where(events.c.run_id == run_id, events.c.id > after).order_by(events.c.id).limit(limit)
+    return asking.rows(connection, found)
+
+
+def last_event(connection: Connection, run_id: str) -> int:
+    return connection.execute(select(func.max(events.c.id)).where(events.c.run_id == run_id)).scalar() or 0
+
+
+def send(connection: Connection, run_id: str, message: Mapping[str, Any], now: datetime) -> None:
+    """Leave something for whoever works on the run."""
+    connection.execute(insert(inbox).values(run_id=run_id, message=dict(message), created_at=now))
+
+
+def messages(connection: Connection, limit: int = 100) -> list[Row]:
+    return asking.rows(connection, select(inbox).order_by(inbox.c.id).limit(limit))
+
+
+def forget_messages(connection: Connection, ids: Sequence[int]) -> list[int]:
+    """Those of the messages that nobody else took first; they are this transaction's to act on."""
+    found = connection.execute(delete(inbox).where(inbox.c.id.in_(list(ids))).returning(inbox.c.id)).scalars()
+    return sorted(found)
+
+
+def counts(connection: Connection, *conditions: ColumnElement[bool]) -> dict[str, int]:
+    """How many runs stand how."""
+    found = select(runs.c.status, func.count()).where(*conditions).group_by(runs.c.status)
+    return {status: number for status, number in connection.execute(found)}
+
+
+def next_unique_id(connection: Connection, run_id: str) -> int:
+    counted = (
+        update(runs)
+        .where(runs.c.id == run_id)
+        .values(last_unique_id=runs.c.last_unique_id + 1)
+        .returning(runs.c.last_unique_id)
+    )
+    return int(connection.execute(counted).scalar_one())
+
+
+def overdue(connection: Connection, now: datetime) -> list[str]:
+    """The runs that should have ended by now."""
+    found = select(runs.c.id).where(runs.c.status == RunStatus.IN_PROGRESS.value, runs.c.deadline <= now)
+    return list(connection.execute(found).scalars())
+
+
+def touch_open_runs(connection: Connection, workflow_id: str) -> None:
+    """Make every process read the open runs of a workflow again: something around them has changed."""
+    ours = (runs.c.workflow_id == workflow_id, runs.c.status.in_(OPEN))
+    connection.execute(update(runs).where(*ours).values(revision=runs.c.revision + 1))
+
+
+def open_below(connection: Connection, root_run: str) -> list[str]:
+    """The runs that a run has started, itself included, and that have not ended."""
+    below = (runs.c.root_run == root_run) | (runs.c.id == root_run)
+    found = select(runs.c.id).where(below, runs.c.status.in_(OPEN))
+    return list(connection.execute(found).scalars())
