@@ -1,15 +1,25 @@
 """The command line: every verb of ``operations``, for people and, with ``--json``, for machines.
 
-app       the commands
-output    exit codes, errors, JSON
-text      what people read
+app         the commands
+output      exit codes, errors, JSON
+text        what people read
+evaluating  expressions, one or many
 """
 
 from __future__ import annotations
+
+import os
+
+#: Set by a shell that wants to know how a command line may go on.
+COMPLETE = "_DALSEGNO_COMPLETE"
 
 
 def main() -> None:
     """The entry point of the ``dalsegno`` command."""
     from dalsegno.cli.app import app  # noqa: PLC0415 - importing this package must cost nothing
 
+    if COMPLETE in os.environ:
+        from typer._completion_classes import completion_init  # noqa: PLC0415 - only a shell that completes needs it
+
+        completion_init()
     app(prog_name="dalsegno")

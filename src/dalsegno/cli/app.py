@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 import dalsegno
-from dalsegno.cli.output import opened, reporting, show
+from dalsegno.cli import holding, runs, spark, templates, workflows
+from dalsegno.cli.output import line_of, opened, reporting, show
 
 # Rich would make --help prettier and three times slower.
 app = typer.Typer(
@@ -38,6 +39,39 @@ From = Annotated[
         "now on), full (the table as it is now; also later, to take all of it again), a snapshot's id, or a moment",
     ),
 ]
+Upto = Annotated[
+    str | None,
+    typer.Option(metavar="END", help="leave what came after this snapshot or moment for the next capture"),
+]
+ChangesKind = Annotated[
+    str | None,
+    typer.Option(
+        "--changes",
+        metavar="KIND",
+        help="added (the default: the files that were added), before_after (deletes and updates too), upserts, "
+        "keys or range",
+    ),
+]
+Operations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operation",
+        metavar="KIND",
+        help="a kind of snapshot that may be in the range: append, overwrite or delete; repeatable",
+    ),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option("--key", metavar="COLUMN", help="a column that tells rows apart, to know updates; repeatable"),
+]
+CaptureMode = Annotated[
+    str | None,
+    typer.Option(
+        "--mode",
+        metavar="MODE",
+        help="icdc (the default: a change table) or view (a view of what was appended, for Spark alone)",
+    ),
+]
 Branch = Annotated[str, typer.Option(help="the branch to capture from")]
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
 SettingsFile = Annotated[
@@ -64,7 +98,12 @@ def plan(
     tables: Tables,
     consumer: Consumer,
     start: From = None,
+    upto: Upto = None,
     branch: Branch = "main",
+    changes: ChangesKind = None,
+    operations: Operations = None,
+    keys: Keys = None,
+    mode: CaptureMode = None,
     lookback_days: Annotated[int, typer.Option(min=1, help="the lookback to compare with")] = 14,
     event_time: Annotated[
         str | None,
@@ -75,8 +114,9 @@ def plan(
 ) -> None:
     """Show what a capture would do, and its cost.
 
-    Nothing is created: snapshots by operation, what would be read against a lookback and a full scan, the partitions
-    touched, how late the rows are, how far behind the consumer is, and what will expire when.
+    It takes the options of a capture. Nothing is created: snapshots by operation, what would be read against a lookback
+    and a full scan, the partitions touched, how late the rows are, how far behind the consumer is, and what will expire
+    when.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
@@ -85,7 +125,12 @@ def plan(
             *tables,
             consumer=consumer,
             start=start,
+            upto=upto,
             branch=branch,
+            changes=changes,
+            operations=operations,
+            keys=keys or (),
+            mode=mode,
             lookback_days=lookback_days,
             event_time=event_time,
         )
@@ -97,10 +142,7 @@ def capture(
     tables: Tables,
     consumer: Consumer,
     start: From = None,
-    upto: Annotated[
-        str | None,
-        typer.Option(metavar="END", help="leave what came after this snapshot or moment for the next capture"),
-    ] = None,
+    upto: Upto = None,
     branch: Branch = "main",
     ranges: Annotated[
         list[str] | None,
@@ -113,26 +155,10 @@ def capture(
             help="list the touched partitions; by default if there are few files",
         ),
     ] = None,
-    changes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            help="added (the default: the files that were added), before_after (deletes and updates too), upserts, "
-            "keys or range",
-        ),
-    ] = None,
-    operations: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--operation",
-            metavar="KIND",
-            help="a kind of snapshot that may be in the range: append, overwrite or delete; repeatable",
-        ),
-    ] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option("--key", metavar="COLUMN", help="a column that tells rows apart, to know updates; repeatable"),
-    ] = None,
+    changes: ChangesKind = None,
+    operations: Operations = None,
+    keys: Keys = None,
+    mode: CaptureMode = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -155,6 +181,7 @@ def capture(
             changes=changes,
             operations=operations,
             keys=keys or (),
+            mode=mode,
         )
         show(made.report() if json else made, lambda found: text.changes(found, start), as_json=json)
 
@@ -239,6 +266,42 @@ def captures(
         from dalsegno.cli import text  # noqa: PLC0415
 
         show(lake.store.captures(consumer, pending_only=not everything), text.captures, as_json=json)
+
+
+@app.command("eval")
+def evaluate(
+    expression: Annotated[str | None, typer.Argument(metavar="EXPRESSION", help="in SEL, Maestro's language")] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--param", metavar="NAME=VALUE", help="or NAME:TYPE=VALUE; repeatable"),
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="a JSON object in each line, with expression and params; - is standard input"
+        ),
+    ] = None,
+    now: Annotated[str | None, typer.Option(metavar="MOMENT", help="what the expression takes for now")] = None,
+    json: Json = False,
+) -> None:
+    """Evaluate an expression, and print its type and value.
+
+    With --batch, every line is answered by a line of JSON: type and value, or error.
+    """
+    with reporting(as_json=json):
+        from dalsegno.cli import evaluating  # noqa: PLC0415
+        from dalsegno.clock import utc_now  # noqa: PLC0415
+        from dalsegno.errors import UserError  # noqa: PLC0415
+
+        moment = evaluating.moment(now, utc_now())
+        if (expression is None) == (batch is None):
+            raise UserError("Give either an expression or --batch.", hint="dalsegno eval '1 + x' --param x=1")
+        if batch is not None:
+            for answer in evaluating.answers(batch, moment):
+                print(line_of(answer), flush=True)
+            return
+        value = evaluating.evaluated(str(expression), params or [], moment)
+        show(evaluating.shown(value) if json else value, evaluating.text, as_json=json)
 
 
 @checkpoints.command("list")
@@ -333,3 +396,26 @@ def spark_settings(
         chosen = [loaded.catalog(name)] if name else list(loaded.catalogs.values())
         conf = {key: value for catalog in chosen for key, value in spark_configuration(catalog).items()}
         show(conf, lambda found: "\n".join(f"{key} {value}" for key, value in found.items()), as_json=json)
+
+
+@app.command()
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish")],
+) -> None:
+    """Print what makes a shell complete commands and options."""
+    with reporting():
+        from typer._completion_shared import get_completion_script  # noqa: PLC0415
+
+        from dalsegno.cli import COMPLETE  # noqa: PLC0415
+        from dalsegno.errors import UserError  # noqa: PLC0415
+
+        if shell not in ("bash", "zsh", "fish"):
+            raise UserError(f"There is no completion for {shell!r}: expected bash, zsh or fish.")
+        print(get_completion_script(prog_name="dalsegno", complete_var=COMPLETE, shell=shell))
+
+
+workflows.register(app)
+runs.register(app)
+holding.register(app)
+templates.register(app)
+spark.register(app)

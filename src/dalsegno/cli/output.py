@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.errors import DalsegnoError, DataError, PlatformError, UserError
+from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, Problem, UserError
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 
@@ -29,13 +29,30 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
         yield
     except DalsegnoError as error:
         if as_json:
-            print(to_json({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
+            found: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+            if isinstance(error, InvalidWorkflow):
+                found["problems"] = [problem_fields(each) for each in error.problems]
+            print(to_json({"error": found}))
+        elif isinstance(error, InvalidWorkflow):
+            # Each line begins with a place that terminals and editors can jump to.
+            print(error.message, file=sys.stderr)
         else:
             print(f"{error.code}: {error.message}", file=sys.stderr)
             if error.hint:
                 print(f"  → {error.hint}", file=sys.stderr)
         code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
         raise SystemExit(code) from None
+
+
+def problem_fields(problem: Problem) -> dict[str, Any]:
+    return {
+        "severity": "warning" if problem.is_warning else "error",
+        "message": problem.message,
+        "hint": problem.hint,
+        "line": problem.line,
+        "column": problem.column,
+        "path": problem.path,
+    }
 
 
 @contextmanager
@@ -54,6 +71,11 @@ def show(value: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
 
 def to_json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
+
+
+def line_of(value: Any) -> str:
+    """One line, for programs that read line by line, on a terminal as well."""
+    return json.dumps(plain(value), ensure_ascii=False)
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of value

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dalsegno.clock import from_millis
-from dalsegno.model.captures import Capture, CapturedTable, Checkpoint, Role
+from dalsegno.model.captures import Capture, CapturedTable, ChangeKind, Checkpoint, Mode, Role
 from dalsegno.model.snapshots import Position
 from dalsegno.operations.changes import Changes
 from dalsegno.operations.checking import CatalogReport
@@ -70,7 +70,8 @@ def changes(made: Changes, start: str | None) -> str:
     for captured in capture.tables:
         lines += [*_captured(captured, capture.consumer, start, is_resumed=made.is_resumed), ""]
     lines.append(f"  capture        {capture.id}, kept until {moment(capture.expires_at)}")
-    lines.append(f"Read the change table{'s' * (len(capture.tables) > 1)}, then: dalsegno commit {capture.id}")
+    what = "view" if capture.tables[0].is_view else "change table"
+    lines.append(f"Read the {what}{'s' * (len(capture.tables) > 1)}, then: dalsegno commit {capture.id}")
     return "\n".join(lines)
 
 
@@ -83,16 +84,22 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
     else:
         what = "changed" if captured.manner.compares_ends else "was added"
         yield f"{captured.table}: all that {what} after {place(captured.after)}, for {consumer}."
-    if captured.is_first and start is None and not is_resumed:
+    if captured.is_first and start is None and captured.after.snapshot_id is None and not is_resumed:
         yield "  It is the first capture of this consumer, so it begins at the earliest; choose with --from."
-    yield f"  change table   {captured.change_table}"
+    yield f"  {'view' if captured.is_view else 'change table':<14} {captured.change_table}"
     if Role.BEFORE in captured.tables:
         yield f"  as it was      {captured.tables[Role.BEFORE]}"
-        yield "  changed rows   the difference of the two: see dalsegno query"
+    if captured.changes_view:
+        yield f"  changed rows   {details.get('changes_view') or 'see dalsegno query'}"
+    if Role.DELETED_KEYS in captured.tables:
+        keys = " or ".join(", ".join(key) for key in details["deleted_keys"]["columns"])
+        yield f"  deleted keys   {captured.tables[Role.DELETED_KEYS]} ({keys})"
     if not captured.is_full:
         yield f"  snapshots      {details['captured_snapshots']:,} captured" + _skipped(details)
         yield f"  up to          {place(captured.upto)}"
     yield f"  to read        {_amounts(details)}"
+    if details["before"]:
+        yield f"  and as it was  {_amounts(details['before'])}"
     yield from _partition_lines(details["partitions"])
     for name, values in details["ranges"].items():
         yield f"  {name:<14} {_range(values)}"
@@ -104,7 +111,8 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
 
 
 def _amounts(details: Mapping[str, Any]) -> str:
-    return f"{_counted(details['files'], 'file')}, {_counted(details['rows'], 'row')}, {size(details['bytes'])}"
+    # Captures of before their sizes were counted do not tell them.
+    return f"{_counted(details['files'], 'file')}, {_counted(details['rows'], 'row')}, {size(details.get('bytes'))}"
 
 
 def _counted(count: int, thing: str) -> str:
@@ -248,11 +256,17 @@ def _plan(plan: TablePlan) -> Iterable[str]:
     else:
         yield f"  checkpoint     {place(plan.checkpoint)}"
     yield f"  up to          {place(plan.upto) if plan.upto else 'nothing was written yet'}"
+    if plan.changes is not ChangeKind.ADDED:
+        yield f"  changes        {plan.changes}"
+    if plan.mode is Mode.VIEW:
+        yield "  mode           view: no change table would be made"
     if plan.pending_capture:
         yield f"  pending        capture {plan.pending_capture} would be handed out again"
     if plan.refusal:
         yield f"  REFUSED        {plan.refusal['message']}"
         yield f"                 → {plan.refusal['hint']}"
+    if plan.exact is False:
+        yield f"  NOT EXACT      {plan.inexact_because}"
     for kind, count in plan.snapshots.items():
         yield f"  snapshots      {count:,} {kind}"
     yield f"  behind         {_behind(plan)}"
@@ -266,7 +280,7 @@ def _plan(plan: TablePlan) -> Iterable[str]:
 
 def _behind(plan: TablePlan) -> str:
     if plan.expiry is None:
-        return "unknown: the capture is refused"
+        return "unknown: " + ("the capture is refused" if plan.refusal else "no line of snapshots leads to here")
     if plan.behind_seconds is None:
         return "not at all: everything is processed"
     amount = f", {number(plan.to_read.rows)} rows, {size(plan.to_read.bytes)}" if plan.to_read else ""
@@ -286,10 +300,14 @@ def _costs(plan: TablePlan) -> Iterable[str]:
             why = plan.lookback_unknown_because if name.startswith("lookback") else "refused"
             yield f"    {name:<14} unknown: {why}"
         else:
-            yield (
-                f"    {name:<14} {number(cost.files):>10} files {number(cost.rows):>15} rows {size(cost.bytes):>12}  "
-                f"{bar(cost.bytes or 0, most)}"
-            )
+            yield _cost(name, cost, most)
+        if name == "this capture" and plan.before:
+            yield _cost("  as it was", plan.before, most)
+
+
+def _cost(name: str, cost: Cost, most: int) -> str:
+    amounts = f"{number(cost.files):>10} files {number(cost.rows):>15} rows {size(cost.bytes):>12}"
+    return f"    {name:<14} {amounts}  {bar(cost.bytes or 0, most)}"
 
 
 def _plan_partitions(plan: TablePlan) -> Iterable[str]:

@@ -1,0 +1,374 @@
+"""Commands for workflows and their runs. Each calls one operation and shows what it returned."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dalsegno.cli.output import show, to_json
+from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator
+
+if TYPE_CHECKING:
+    from dalsegno.engine.blueprints import Blueprint
+    from dalsegno.model.runs import Ending
+    from dalsegno.operations.orchestrator import Orchestrator
+    from dalsegno.operations.run_views import RunView
+
+WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="the workflow's id")]
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="WORKFLOW/NUMBER, a run's id, or a workflow: its newest run")
+]
+Step = Annotated[str | None, typer.Option(metavar="STEP", help="this step only")]
+Iteration = Annotated[
+    str, typer.Option(metavar="PATH", help="of a step inside of loops: LOOP/INDEX, such as each_day/3")
+]
+Params = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME=VALUE", help="parameters; a JSON text is read as such")
+]
+Json = Annotated[bool, typer.Option("--json", help="for machines")]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help="the settings file; by default the nearest dalsegno.toml"),
+]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="run it in this process and show how it goes")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands, in the order in which one needs them."""
+    for command in (
+        push,
+        run,
+        runs,
+        show_run,
+        watch,
+        logs,
+        stop,
+        kill,
+        skip,
+        restart,
+        pause,
+        resume,
+        versions,
+        delete,
+        work,
+    ):
+        app.command(_NAMES.get(command.__name__, command.__name__))(command)
+
+
+_NAMES = {"show_run": "show"}
+
+
+def _params(pairs: list[str] | None, blueprint: Blueprint) -> dict[str, Any]:
+    from dalsegno.errors import UserError  # noqa: PLC0415
+    from dalsegno.operations.run_params import mistyped_params, typed_params  # noqa: PLC0415
+
+    found = {}
+    for pair in pairs or ():
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UserError(f"{pair!r} is no parameter: expected NAME=VALUE.")
+        found[name] = value
+    for name, known in mistyped_params(blueprint, found).items():
+        workflow = blueprint.workflow.id
+        print(f"{workflow} has no parameter {name!r}; did you mean {known!r}? It is set all the same.", file=sys.stderr)
+    return typed_params(blueprint, found)
+
+
+def push(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="a workflow in YAML or JSON")],
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Store workflows, each as a new version; if a file has problems, none of it is stored."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+
+        for file in files:
+            show(orchestrator.push_file(file), run_text.pushed, as_json=json)
+
+
+def run(
+    workflow: Annotated[
+        str, typer.Argument(metavar="WORKFLOW", help="a workflow's id, or a file that is pushed first")
+    ],
+    params: Params = None,
+    version: Annotated[
+        str, typer.Option(help="active, latest, default (the active one, else the latest) or a number")
+    ] = "default",
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="asking again with the same key is the same run")
+    ] = None,
+    wait: Wait = True,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Run a workflow, in this process, and show how it goes; Ctrl-C stops it.
+
+    Exit codes: 0 succeeded, 10 failed, 11 stopped, 12 took too long; 2, 3 and 4 as for every command.
+    """
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text, running  # noqa: PLC0415
+
+        if Path(workflow).is_file() or Path(workflow).suffix in _SUFFIXES:
+            workflow = orchestrator.push_file(Path(workflow)).workflow_id
+        given = _params(params, orchestrator.versions.named(workflow, version))
+        started = orchestrator.start(workflow, given, version=version, idempotency_key=key)
+        if not wait:
+            _leave_to_others(orchestrator, started, as_json=json)
+            return
+        if not json:
+            print(run_text.submitted(started), flush=True)
+        ended = running.run_here(orchestrator, started, is_quiet=json)
+        _finish(orchestrator, ended, as_json=json)
+
+
+#: What a workflow's file is called; an id may end so as well, but hardly does.
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def _leave_to_others(orchestrator: Orchestrator, started: RunView, *, as_json: bool) -> None:
+    from dalsegno.cli import run_text  # noqa: PLC0415
+
+    is_attended = orchestrator.is_attended()
+    show(started, lambda run: run_text.left_to_others(run, is_attended=is_attended), as_json=as_json)
+
+
+def _finish(orchestrator: Orchestrator, ended: RunView, *, as_json: bool) -> None:
+    from dalsegno.cli import run_text  # noqa: PLC0415
+
+    if as_json:
+        print(to_json({"run": ended, "steps": orchestrator.steps(ended.id)}))
+    elif not sys.stdout.isatty():
+        print(run_text.tree(ended, orchestrator.steps(ended.id), orchestrator.clock()))
+    raise typer.Exit(EXIT_CODES[ended.status])
+
+
+def runs(
+    workflow: Annotated[str | None, typer.Argument(metavar="WORKFLOW", help="only of this workflow")] = None,
+    status: Annotated[
+        list[str] | None, typer.Option(metavar="STATUS", help="only those that stand so, such as FAILED; repeatable")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="how many at most")] = 20,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """List runs, newest first."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+
+        show(orchestrator.list_runs(workflow, status=status or (), limit=limit), run_text.runs, as_json=json)
+
+
+def show_run(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
+    """Show a run with its steps, iterations and failures."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+
+        found = orchestrator.run(run)
+        steps = orchestrator.steps(found.id)
+        if json:
+            print(to_json({"run": found, "steps": steps}))
+        else:
+            print(run_text.tree(found, steps, orchestrator.clock()))
+
+
+def watch(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
+    """Follow a run until it has ended; the exit code is that of ``run``."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import running  # noqa: PLC0415
+
+        _finish(orchestrator, running.watch(orchestrator, run, is_quiet=json), as_json=json)
+
+
+def logs(
+    run: RunName,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="the step's id")],
+    attempt: Annotated[int | None, typer.Option(min=1, help="which attempt; by default the last")] = None,
+    iteration: Iteration = "",
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="go on as long as the run does")] = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Print what a step has written."""
+    with opened_orchestrator(settings) as orchestrator:
+        position = 0
+        file: Path | None = None
+        while True:
+            is_over = not follow or orchestrator.run(run).status.is_final
+            newest = _log_file(orchestrator, run, step, attempt, iteration, is_to_come=not is_over)
+            if newest != file:
+                # The step is tried again, and each attempt has a log of its own.
+                file, position = newest, 0
+            if file is not None and file.exists():
+                position = _print_from(file, position)
+            if is_over:
+                break
+            time.sleep(0.2)
+        if position == 0:
+            print(f"{step} has written nothing.", file=sys.stderr)
+
+
+def _log_file(
+    orchestrator: Orchestrator, run: str, step: str, attempt: int | None, iteration: str, *, is_to_come: bool
+) -> Path | None:
+    """None: the step has not been reached, but it may be."""
+    from dalsegno.errors import NotReached  # noqa: PLC0415
+
+    try:
+        return orchestrator.log_file(run, step, attempt, iteration)
+    except NotReached:
+        if is_to_come:
+            return None
+        raise
+
+
+def _print_from(file: Path, position: int) -> int:
+    """Print what a file holds from here on, and say where it ends."""
+    with file.open("rb") as log:
+        log.seek(position)
+        while chunk := log.read(1 << 16):
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+        return log.tell()
+
+
+def _end(run: str, ending: str, step: str | None, iteration: str, json: bool, settings: Path | None) -> None:
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+        from dalsegno.model.runs import Ending  # noqa: PLC0415
+
+        chosen: Ending = Ending(ending)
+        found = orchestrator.end(run, chosen, step=step, iteration=iteration)
+        if not found.status.is_final and not orchestrator.is_attended():
+            # Nobody else would do it.
+            found = orchestrator.finish(found.id)
+        show(found, lambda each: run_text.run_line(each, orchestrator.clock()), as_json=json)
+
+
+def stop(
+    run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
+) -> None:
+    """End a run, or one of its steps; jobs that are running are ended."""
+    _end(run, "STOP", step, iteration, json, settings)
+
+
+def kill(
+    run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
+) -> None:
+    """The same as stop, but it counts as a failure."""
+    _end(run, "KILL", step, iteration, json, settings)
+
+
+def skip(
+    run: RunName,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="the step's id")],
+    iteration: Iteration = "",
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Go on as if a step had succeeded; if it runs, it is ended."""
+    _end(run, "SKIP", step, iteration, json, settings)
+
+
+def restart(
+    run: RunName,
+    params: Params = None,
+    start: Annotated[
+        str, typer.Option("--from", metavar="WHERE", help="incomplete (the default), beginning, or a step's id")
+    ] = "incomplete",
+    skip: Annotated[list[str] | None, typer.Option(metavar="STEP", help="count this step as done; repeatable")] = None,
+    wait: Wait = True,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Run a run that has ended again: what did not complete, all of it, or a step and what follows it."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text, running  # noqa: PLC0415
+        from dalsegno.model.runs import RestartFrom  # noqa: PLC0415
+
+        where = RestartFrom(start) if start in ("incomplete", "beginning") else RestartFrom.STEP
+        step = start if where is RestartFrom.STEP else None
+        before = orchestrator.run(run)
+        given = _params(params, orchestrator.versions.blueprint(before.workflow_id, before.version))
+        seen = orchestrator.last_event(before.id)
+        started = orchestrator.restart(before.id, restart=where, step=step, params=given, skip=skip or ())
+        if not wait:
+            _leave_to_others(orchestrator, started, as_json=json)
+            return
+        if not json:
+            print(run_text.submitted(started), flush=True)
+        _finish(orchestrator, running.run_here(orchestrator, started, is_quiet=json, after=seen), as_json=json)
+
+
+def pause(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
+    """Let no new step of a run begin; those that run go on."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+
+        show(orchestrator.pause(run), lambda each: run_text.run_line(each, orchestrator.clock()), as_json=json)
+
+
+def resume(
+    run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
+) -> None:
+    """Let a paused run go on, or a step that a breakpoint holds."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+
+        found = orchestrator.resume(run, step, iteration=iteration)
+        show(found, lambda each: run_text.run_line(each, orchestrator.clock()), as_json=json)
+
+
+def versions(
+    workflow: WorkflowId,
+    activate: Annotated[
+        str | None, typer.Option(metavar="VERSION", help="make this version the active one: a number, or latest")
+    ] = None,
+    deactivate: Annotated[bool, typer.Option("--deactivate", help="let no version be active")] = False,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """List the versions of a workflow, newest first."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+
+        if activate is not None:
+            orchestrator.versions.activate(workflow, activate)
+        elif deactivate:
+            orchestrator.versions.deactivate(workflow)
+        show(orchestrator.versions.of(workflow), run_text.versions, as_json=json)
+
+
+def delete(workflow: WorkflowId, json: Json = False, settings: SettingsFile = None) -> None:
+    """Delete a workflow none of whose runs is open; pushed again, its numbers go on."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        orchestrator.versions.delete(workflow)
+        show({"deleted": workflow}, lambda found: f"Deleted {found['deleted']}.", as_json=json)
+
+
+def work(
+    forever: Annotated[bool, typer.Option("--forever", help="do not end when there is nothing left to do")] = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Run whatever is open, in this process, such as runs whose process was killed."""
+    with opened_orchestrator(settings) as orchestrator:
+        from dalsegno.cli import run_text  # noqa: PLC0415
+        from dalsegno.model.runs import RunStatus  # noqa: PLC0415
+
+        states = [status.value for status in RunStatus if not status.is_final]
+        found = orchestrator.list_runs(status=states, limit=1000)
+        if not found and not forever:
+            print("Nothing is left to do.")
+            return
+        for each in found:
+            print(run_text.run_line(each, orchestrator.clock()), flush=True)
+        try:
+            orchestrator.work(forever=forever)
+        except KeyboardInterrupt:
+            print("Left what is open to the next process.", file=sys.stderr)
+            raise typer.Exit(LEFT) from None
+        for each in found:
+            print(run_text.run_line(orchestrator.run(each.id), orchestrator.clock()))

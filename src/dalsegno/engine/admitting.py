@@ -1,0 +1,119 @@
+"""Runs as a whole: when they begin, end before their own end, and begin again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from dalsegno.engine import iterations
+from dalsegno.engine.records import Facts, OpenRun, Report
+from dalsegno.model.runs import (
+    Began,
+    ChildEnded,
+    Ending,
+    EndWanted,
+    Flow,
+    Restarted,
+    RestartFrom,
+    RunStatus,
+)
+from dalsegno.plan.admission import Waiting, admit
+from dalsegno.store import flows, runs
+
+if TYPE_CHECKING:
+    from dalsegno.engine.entry import Entry
+
+
+def deliver(entry: Entry, run_id: str, message: Mapping[str, Any]) -> None:
+    """Act on what a transaction left for a run or a workflow."""
+    match message:
+        case {"kind": "admit", "workflow": workflow_id}:
+            admit_runs(entry, workflow_id)
+        case {"kind": "child_ended", "flow": flow_id, "step": step_id}:
+            entry.take(Report(run_id, flow_id, ChildEnded(step_id)))
+        case {"kind": "end_child", "flow": flow_id, "step": step_id, "ending": ending}:
+            for child in runs.open_children(entry.connection, flow_id, step_id):
+                end(entry, child, Ending(ending))
+        case {"kind": "end", "ending": ending}:
+            end(entry, run_id, Ending(ending))
+
+
+def end(entry: Entry, run_id: str, ending: Ending) -> None:
+    """Bring a run to an end; one that waits for its turn ends at once."""
+    run = entry.open(run_id)
+    if run.row["status"] == RunStatus.CREATED.value:
+        status = {Ending.KILL: RunStatus.FAILED, Ending.TIME_OUT: RunStatus.TIMED_OUT}.get(ending, RunStatus.STOPPED)
+        entry.end_run(run, status, "ended before it began")
+    elif not RunStatus(run.row["status"]).is_final:
+        entry.happen(run, entry.flow(run, run_id), EndWanted(ending), Facts())
+        entry.work_off()
+
+
+def admit_runs(entry: Entry, workflow_id: str) -> None:
+    """Let runs of a workflow begin, or stop them, as its run strategy says."""
+    runs.hold_workflow(entry.connection, workflow_id)
+    waiting = runs.open_runs(entry.connection, workflow_id)
+    if not any(row["status"] == RunStatus.CREATED.value for row in waiting):
+        return
+    newest = entry.blueprints(workflow_id, waiting[-1]["version"])
+    strategy = newest.definition.properties.run_strategy
+    last = runs.last_ended(entry.connection, workflow_id)
+    decided = admit(strategy, [Waiting(row["id"], RunStatus(row["status"])) for row in waiting], last)
+    for run_id in decided.stop:
+        end(entry, run_id, Ending.STOP)
+    for run_id in decided.begin:
+        _begin(entry, entry.open(run_id))
+
+
+def _begin(entry: Entry, run: OpenRun) -> None:
+    timeout = run.row["initiator"].get("timeout_seconds")
+    deadline = entry.now + timedelta(seconds=timeout) if timeout else None
+    changes = {"status": RunStatus.IN_PROGRESS.value, "started_at": entry.now, "deadline": deadline}
+    entry.run_changes.setdefault(run.id, {}).update(changes)
+    run.row = {**run.row, **changes}
+    entry.tell(run.id, "run", {"status": RunStatus.IN_PROGRESS.value})
+    known = flows.flow_row(entry.connection, run.id)
+    if known is not None:
+        flow = entry.flow(run, run.id)
+        wish = _restart_wish(run.row["initiator"].get("restart") or {}, iterations.failed(entry, flow))
+        entry.waiting.append((run, flow, wish, Facts()))
+    else:
+        flow = Flow(run.id, run.id, run.blueprint.root, is_paused=run.row["is_paused"], breakpoints=run.breakpoints)
+        run.flows[run.id] = flow
+        entry.new_flows.append(iterations.flow_row(flow, entry.now, {}))
+        entry.waiting.append((run, flow, Began(), Facts()))
+    entry.work_off()
+
+
+def restart(entry: Entry, run: OpenRun, wish: Restarted, changes: Mapping[str, Any]) -> None:
+    """Let an ended run wait for its turn once more."""
+    initiator = {
+        **run.row["initiator"],
+        "restart": {
+            "from": wish.restart.value,
+            "step": wish.step_id,
+            "skipped": {step_id: list(taken) for step_id, taken in wish.skipped.items()},
+        },
+    }
+    values = {
+        **changes,
+        "status": RunStatus.CREATED.value,
+        "attempt": run.row["attempt"] + 1,
+        "initiator": initiator,
+        "ended_at": None,
+        "reason": None,
+    }
+    entry.run_changes.setdefault(run.id, {}).update(values)
+    run.row = {**run.row, **values}
+    entry.tell(run.id, "run", {"status": RunStatus.CREATED.value, "restart": initiator["restart"]})
+    entry.send(run.id, {"kind": "admit", "workflow": run.workflow_id})
+
+
+def _restart_wish(wish: Mapping[str, Any], failed_iterations: Mapping[str, tuple[int, ...]]) -> Restarted:
+    return Restarted(
+        RestartFrom(wish.get("from", RestartFrom.INCOMPLETE.value)),
+        wish.get("step"),
+        {step_id: tuple(taken) for step_id, taken in (wish.get("skipped") or {}).items()},
+        failed_iterations,
+    )

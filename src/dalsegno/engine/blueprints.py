@@ -1,0 +1,55 @@
+"""Workflows as the engine needs them: the graph of each flow, found once per version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from dalsegno.model.runs import Graph
+from dalsegno.model.workflow import Definition, ForeachStep, Step, WhileStep, Workflow
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """One version of a workflow."""
+
+    definition: Definition
+    version: int
+
+    @property
+    def workflow(self) -> Workflow:
+        return self.definition.workflow
+
+    @cached_property
+    def root(self) -> Graph:
+        return Graph.of(self.workflow.steps)
+
+    @cached_property
+    def steps(self) -> Mapping[str, Step]:
+        return {step.id: step for step in self.workflow.all_steps()}
+
+    @cached_property
+    def bodies(self) -> Mapping[str, Graph]:
+        """What a loop repeats, by its step."""
+        loops = (step for step in self.steps.values() if isinstance(step, ForeachStep | WhileStep))
+        return {step.id: Graph.of(step.steps) for step in loops}
+
+    @cached_property
+    def loop_of(self) -> Mapping[str, str]:
+        """The loop that a step is inside of."""
+        loops = (step for step in self.steps.values() if isinstance(step, ForeachStep | WhileStep))
+        return {inner.id: loop.id for loop in loops for inner in loop.steps}
+
+    @cached_property
+    def ancestors(self) -> dict[tuple[str | None, str], set[str]]:
+        """By loop and step, the steps before it; filled as they are needed."""
+        return {}
+
+    def graph(self, loop: str | None) -> Graph:
+        """Of an iteration of this loop, or of the whole."""
+        return self.bodies[loop] if loop else self.root
+
+
+#: By workflow and version; a version never changes, so whoever has one may keep it.
+Blueprints = Callable[[str, int], Blueprint]

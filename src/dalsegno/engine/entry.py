@@ -1,0 +1,281 @@
+"""One transaction: what happened goes in, what follows is decided by ``plan.advance`` and saved, all or nothing."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from dalsegno.engine import iterations
+from dalsegno.engine.blueprints import Blueprints
+from dalsegno.engine.permits import may_hold_permits
+from dalsegno.engine.records import LEASE, Claim, Facts, OpenRun, Recorded, Report
+from dalsegno.model.runs import (
+    EndWanted,
+    Flow,
+    Happening,
+    IterationEnded,
+    RunStatus,
+    StepState,
+    StepStatus,
+)
+from dalsegno.plan.advance import Decision, StaleReport, advance
+from dalsegno.store import flows, queue, runs, workflows
+from dalsegno.store.flows import FACTS, StepChange
+
+
+class Entry:
+    """One transaction."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        known: dict[str, OpenRun],
+        blueprints: Blueprints,
+        node_id: str,
+        now: datetime,
+        roots: Sequence[str] | None = None,
+    ) -> None:
+        self.connection = connection
+        self.roots = roots
+        self.blueprints = blueprints
+        self.node_id = node_id
+        self.now = now
+        #: What the process remembers of runs.
+        self.known = known
+        self.opened: dict[str, OpenRun] = {}
+        self.ready: list[tuple[str, str, str]] = []
+        self.claims: list[Claim] = []
+        self.waiting: deque[tuple[OpenRun, Flow, Happening, Facts]] = deque()
+        self._steps: dict[tuple[str, str], StepChange] = {}
+        self.new_flows: list[dict[str, Any]] = []
+        self._changed_flows: dict[str, Flow] = {}
+        self.run_changes: dict[str, dict[str, Any]] = {}
+        self._events: list[dict[str, Any]] = []
+        self.released: list[tuple[str, str]] = []
+        self.permits: list[dict[str, str]] = []
+        self._refused: list[Report] = []
+        self._to_end: list[tuple[str, str]] = []
+        self._has_sent = False
+        self.has_backlog = False
+        self.next_due: datetime | None = None
+
+    # Opening what is there.
+
+    def open(self, run_id: str) -> OpenRun:
+        """The run, at its newest revision, which nobody else changes until we are done."""
+        if run_id in self.opened:
+            return self.opened[run_id]
+        runs.hold(self.connection, run_id)
+        # It comes last again: those that nobody asked for are forgotten first.
+        known = self.known.pop(run_id, None)
+        if known is None or known.revision != runs.revision_of(self.connection, run_id):
+            known = self._load(run_id)
+        self.opened[run_id] = self.known[run_id] = known
+        return known
+
+    def _load(self, run_id: str) -> OpenRun:
+        row = runs.run_row(self.connection, run_id)
+        if row is None:
+            raise StaleReport(run_id)
+        blueprint = self.blueprints(row["workflow_id"], row["version"])
+        breakpoints = workflows.breakpoints_of(self.connection, row["workflow_id"])
+        return OpenRun(dict(row), blueprint, row["revision"], breakpoints)
+
+    def flow(self, run: OpenRun, flow_id: str) -> Flow:
+        if flow_id not in run.flows:
+            row = flows.flow_row(self.connection, flow_id)
+            if row is None:
+                raise StaleReport(flow_id)
+            graph = run.blueprint.graph(row["parent_step"])
+            flow = flows.load_flow(self.connection, row, graph, is_paused=run.row["is_paused"])
+            flow.breakpoints = run.breakpoints
+            run.flows[flow_id] = flow
+        return run.flows[flow_id]
+
+    # What happens.
+
+    def take(self, report: Report) -> None:
+        """Take a report, and everything that follows from it."""
+        try:
+            run = self.open(report.run_id)
+            self.happen(run, self.flow(run, report.flow_id), report.happening, report.facts)
+        except StaleReport:
+            self._refused.append(report)
+            return
+        self.work_off()
+
+    def work_off(self) -> None:
+        while self.waiting:
+            self.happen(*self.waiting.popleft())
+
+    def happen(self, run: OpenRun, flow: Flow, happening: Happening, facts: Facts) -> None:
+        decision = advance(flow, happening, self.now)
+        about = getattr(happening, "step_id", None)
+        for state in decision.steps:
+            self._keep(run, flow, state, facts if state.step_id == about else Facts())
+        was, ended_before = flow.status, flow.status.is_final
+        if (flow.status, flow.ending) != (decision.status, decision.ending):
+            self._changed_flows[flow.id] = flow
+        flow.apply(decision.steps)
+        flow.status, flow.ending, flow.is_paused = decision.status, decision.ending, decision.is_paused
+        if facts.child is not None and about is not None:
+            self._begin_child(run, flow, about, facts.child)
+        self._follow(run, flow, decision, facts)
+        if flow.status.is_final and not ended_before:
+            self._ended(run, flow)
+        elif was.is_final and not flow.status.is_final and flow.parent is None:
+            self.run_changes.setdefault(run.id, {})["status"] = flow.status.value
+
+    def _keep(self, run: OpenRun, flow: Flow, state: StepState, facts: Facts) -> None:
+        old, key = flow.steps.get(state.step_id), (flow.id, state.step_id)
+        known = self._steps[key].facts if key in self._steps else {}
+        told = {name: value for name in FACTS if (value := getattr(facts, name)) is not None}
+        self._steps[key] = StepChange(
+            flow.id, run.id, state, self.now, self.node_id, self.now + LEASE, {**known, **told}
+        )
+        if state.ready_at is not None and state.ready_at > self.now:
+            self.next_due = min(state.ready_at, self.next_due or state.ready_at)
+        elif state.ready_at is not None:
+            self.ready.append((run.id, flow.id, state.step_id))
+        if state.is_claimed and state.ending is not None:
+            self._to_end.append(key)
+        is_let_go = old is not None and old.is_claimed and not state.is_claimed
+        if is_let_go and may_hold_permits(flow.graph.steps[state.step_id]):
+            self.released.append(key)
+            # Somebody may have waited for its permits.
+            self.has_backlog = True
+        is_news = state.status not in (StepStatus.CREATED, StepStatus.NOT_CREATED)
+        if is_news and (old is None or (old.status, old.attempt) != (state.status, state.attempt)):
+            data = {"status": state.status.value} | ({"failure": dict(state.failure)} if state.failure else {})
+            self.tell(run.id, "step", data, flow.id, state)
+
+    def tell(
+        self,
+        run_id: str,
+        kind: str,
+        data: Mapping[str, Any],
+        flow_id: str | None = None,
+        state: StepState | None = None,
+    ) -> None:
+        self._events.append(
+            {
+                "run_id": run_id,
+                "flow_id": flow_id,
+                "step_id": state.step_id if state else None,
+                "attempt": state.attempt if state else None,
+                "kind": kind,
+                "data": dict(data),
+                "happened_at": self.now,
+            }
+        )
+
+    # What follows elsewhere.
+
+    def _follow(self, run: OpenRun, flow: Flow, decision: Decision, facts: Facts) -> None:
+        for step_id, index, is_again in decision.launched:
+            iterations.launch(self, run, flow, (step_id, index), facts, is_again=is_again)
+        for step_id, ending in decision.ended_below:
+            if step_id in run.blueprint.bodies:
+                for below in iterations.still_open(self, run, flow.id, step_id):
+                    self.waiting.append((run, below, EndWanted(ending), Facts()))
+            else:
+                message = {"kind": "end_child", "flow": flow.id, "step": step_id, "ending": ending.value}
+                self.send(run.id, message)
+
+    def _ended(self, run: OpenRun, flow: Flow) -> None:
+        self._changed_flows[flow.id] = flow
+        if flow.parent is not None:
+            above, step_id, index = flow.parent
+            del run.flows[flow.id]
+            run.iterations.pop(flow.id, None)
+            for inner in flow.steps:
+                run.loops.pop((flow.id, inner), None)
+            self.waiting.append((run, self.flow(run, above), IterationEnded(step_id, index, flow.status), Facts()))
+            return
+        self.end_run(run, flow.status, self._reason(flow))
+
+    @staticmethod
+    def _reason(flow: Flow) -> str | None:
+        # A step that was stopped while it waited for its next try is not why the run ended.
+        ends = (StepStatus.FATALLY_FAILED, StepStatus.TIMED_OUT)
+        failed = [state for state in flow.steps.values() if state.failure and state.status in ends]
+        if not failed:
+            return None
+        return "; ".join(f"{state.step_id}: {(state.failure or {}).get('message', '')}" for state in failed[:3])
+
+    # Runs.
+
+    def send(self, run_id: str, message: Mapping[str, Any]) -> None:
+        runs.send(self.connection, run_id, message, self.now)
+        self._has_sent = True
+
+    def end_run(self, run: OpenRun, status: RunStatus, reason: str | None) -> None:
+        changes = {"status": status.value, "ended_at": self.now, "reason": reason}
+        self.run_changes.setdefault(run.id, {}).update(changes)
+        run.row = {**run.row, **changes}
+        self.tell(run.id, "run", {"status": status.value, "reason": reason})
+        self.send(run.id, {"kind": "admit", "workflow": run.workflow_id})
+        if run.row["parent_run"]:
+            message = {"kind": "child_ended", "flow": run.row["parent_flow"], "step": run.row["parent_step"]}
+            self.send(run.row["parent_run"], message)
+
+    def _begin_child(self, run: OpenRun, flow: Flow, step_id: str, values: Mapping[str, Any]) -> None:
+        if runs.run_row(self.connection, values["id"]) is None:
+            runs.add_run(self.connection, {**values, "created_at": self.now})
+            self.tell(values["id"], "run", {"status": RunStatus.CREATED.value})
+        self.send(values["id"], {"kind": "admit", "workflow": values["workflow_id"]})
+
+    # Saving.
+
+    def save(self) -> Recorded:
+        if self._changed():
+            flows.add_flows(self.connection, self.new_flows)
+            flows.save_steps(self.connection, list(self._steps.values()))
+            flows.change_flows(self.connection, [_flow_values(flow, self.now) for flow in self._changed_flows.values()])
+            queue.release_permits(self.connection, self.released)
+            queue.add_permits(self.connection, self.permits)
+            runs.add_events(self.connection, self._events)
+            self._save_runs()
+        ended = [run_id for run_id, run in self.opened.items() if RunStatus(run.row["status"]).is_final]
+        for run_id in ended:
+            self.known.pop(run_id, None)
+        return Recorded(
+            tuple(self.claims),
+            tuple(self._refused),
+            tuple(self._to_end),
+            self.has_backlog,
+            self.next_due,
+            self._has_sent,
+            tuple(ended),
+        )
+
+    def _save_runs(self) -> None:
+        for run_id, values in self.run_changes.items():
+            runs.change_run(self.connection, run_id, **values)
+        names = self._changed_runs()
+        changed = [run for run_id, run in self.opened.items() if run_id in names]
+        for run in changed:
+            run.revision += 1
+        runs.set_revisions(self.connection, {run.id: run.revision for run in changed})
+
+    def _changed_runs(self) -> set[str]:
+        """Those that were only looked at stay as they are known to others."""
+        of_steps = {change.run_id for change in self._steps.values()}
+        of_flows = {flow.run_id for flow in self._changed_flows.values()} | {new["run_id"] for new in self.new_flows}
+        return of_steps | of_flows | self.run_changes.keys()
+
+    def _changed(self) -> bool:
+        return bool(self._steps or self.new_flows or self._changed_flows or self.run_changes or self._events)
+
+
+def _flow_values(flow: Flow, now: datetime) -> dict[str, Any]:
+    return {
+        "key": flow.id,
+        "status": flow.status.value,
+        "ending": flow.ending.value if flow.ending else None,
+        "ended_at": now if flow.status.is_final else None,
+    }

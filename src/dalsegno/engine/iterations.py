@@ -1,0 +1,90 @@
+"""Iterations of loops: each is a flow of its own, with parameters of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dalsegno.engine.records import Facts, OpenRun
+from dalsegno.model.params import Params
+from dalsegno.model.runs import Began, Flow, Restarted, RestartFrom, RunStatus
+from dalsegno.model.workflow import ForeachStep
+from dalsegno.spec.params.loops import LOOP_PARAMS, iteration_params
+from dalsegno.spec.params.stored import from_stored, to_stored
+from dalsegno.store import flows
+
+if TYPE_CHECKING:
+    from dalsegno.engine.entry import Entry
+
+
+def still_open(entry: Entry, run: OpenRun, flow_id: str, step_id: str) -> list[Flow]:
+    """The iterations of a loop that have not ended."""
+    new = [known for known in run.flows.values() if known.parent and known.parent[:2] == (flow_id, step_id)]
+    stored = flows.open_iterations(entry.connection, flow_id, step_id)
+    found = {known.id: known for known in new} | {each: entry.flow(run, each) for each in stored}
+    return [known for known in found.values() if not known.status.is_final]
+
+
+def launch(entry: Entry, run: OpenRun, flow: Flow, which: tuple[str, int], facts: Facts, *, is_again: bool) -> None:
+    """Begin an iteration, or go on with one that an earlier try of the run left."""
+    step_id, index = which
+    flow_id = f"{flow.id}/{step_id}/{index}"
+    # In its first attempt a loop has launched none before.
+    if flow.steps[step_id].attempt > 1 and flows.flow_row(entry.connection, flow_id) is not None:
+        below = entry.flow(run, flow_id)
+        restart = RestartFrom.INCOMPLETE if is_again else RestartFrom.BEGINNING
+        entry.waiting.append((run, below, Restarted(restart, failed_iterations=failed(entry, below)), Facts()))
+        return
+    below = Flow(
+        flow_id,
+        run.id,
+        run.blueprint.bodies[step_id],
+        is_paused=flow.is_paused,
+        breakpoints=run.breakpoints,
+        parent=(flow.id, step_id, index),
+    )
+    run.flows[flow_id] = below
+    run.iterations[flow_id] = _params(entry, run, flow, step_id, index, facts)
+    entry.new_flows.append(flow_row(below, entry.now, to_stored(run.iterations[flow_id])))
+    entry.waiting.append((run, below, Began(), Facts()))
+
+
+def _params(entry: Entry, run: OpenRun, flow: Flow, step_id: str, index: int, facts: Facts) -> Params:
+    if not isinstance(run.blueprint.steps[step_id], ForeachStep):
+        return from_stored(facts.iteration_params or {})
+    return iteration_params(_loop(entry, run, flow.id, step_id, facts)[LOOP_PARAMS], index)
+
+
+def _loop(entry: Entry, run: OpenRun, flow_id: str, step_id: str, facts: Facts) -> Params:
+    key = (flow_id, step_id)
+    if key not in run.loops:
+        row = None if facts.params is not None else flows.step_row(entry.connection, flow_id, step_id)
+        run.loops[key] = from_stored(facts.params or (row and row["params"]) or {})
+    return run.loops[key]
+
+
+def failed(entry: Entry, flow: Flow) -> dict[str, tuple[int, ...]]:
+    """By loop that did not complete: the iterations that did not."""
+    return {
+        state.step_id: tuple(flows.iterations_not(entry.connection, flow.id, state.step_id, RunStatus.SUCCEEDED))
+        for state in flow.steps.values()
+        if state.loop is not None and not state.status.is_complete
+    }
+
+
+def flow_row(flow: Flow, now: datetime, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a flow that begins now."""
+    above, step_id, index = flow.parent or (None, None, None)
+    return {
+        "id": flow.id,
+        "run_id": flow.run_id,
+        "status": RunStatus.IN_PROGRESS.value,
+        "ending": None,
+        "parent_flow": above,
+        "parent_step": step_id,
+        "iteration": index,
+        "params": params,
+        "started_at": now,
+        "ended_at": None,
+    }

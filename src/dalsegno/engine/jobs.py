@@ -1,0 +1,142 @@
+"""Jobs: what a runner is given, and how it is followed to its end."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from dalsegno.engine.records import Claim
+from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
+from dalsegno.settings import Settings
+from dalsegno.spec.params.context import Evaluated
+from dalsegno.spec.params.durations import timeout_of
+from dalsegno.spec.params.evaluation import Scope
+from dalsegno.steps.contract import FilledText, Finished, Progress, Runner, Work
+
+#: How long one look at a job lasts, at first and at most: short jobs should not wait for the engine to notice.
+_FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.25
+#: How often the progress of a job is stored at most.
+_PROGRESS_SECONDS = 1.0
+
+Note = Callable[[Claim, Mapping[str, Any]], bool]
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What whoever follows a job must heed."""
+
+    #: The step is to be ended.
+    end: Event = field(default_factory=Event)
+    #: The process leaves: the step is the next one's.
+    leave: Event = field(default_factory=Event)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The runners there are, and where their jobs keep their files."""
+
+    settings: Settings
+    runner: Callable[[str], Runner]
+    clock: Callable[[], datetime]
+
+    def work(self, claim: Claim, handle: Mapping[str, Any] | None, found: Evaluated | None = None) -> Work:
+        folder = attempt_folder(self.settings, claim.run.row, claim.flow.id, claim.step.id, claim.state.attempt)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return Work(
+            workflow_id=claim.run.workflow_id,
+            run_number=claim.run.row["number"],
+            step_id=claim.step.id,
+            attempt=claim.state.attempt,
+            key=key_of(claim.flow.id, claim.step.id, claim.state.attempt),
+            params={name: param.value for name, param in found.params.items()} if found else {},
+            folder=folder,
+            settings=self.settings,
+            references=found.references if found else {},
+            secrets=found.secrets if found else (),
+            handle=(handle or {}).get("handle"),
+        )
+
+    def follow(
+        self,
+        runner: Runner,
+        claim: Claim,
+        handle: Mapping[str, Any] | None,
+        deadline: datetime | None,
+        found: Evaluated,
+        scope: Scope,
+        signals: Signals,
+        note: Note,
+    ) -> Outcome | None:
+        """Start a job, or take up the one that an earlier claim of the attempt started, and stay with it to its end.
+
+        None: this process leaves, and the job goes on without it.
+        """
+        began = self.clock()
+        deadline = deadline or began + timeout_of(claim.step.timeout, scope.text)
+        # By a clock that nobody sets: a job is not to blame if the other one jumps.
+        ends_at = time.monotonic() + (deadline - began).total_seconds()
+        work = replace(
+            self.work(claim, handle, found),
+            deadline=deadline,
+            filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
+        )
+        if work.handle is None:
+            started = runner.start(work)
+            if isinstance(started, Finished):
+                return started.outcome
+            work = replace(work, handle=started.handle)
+            held = {"handle": dict(started.handle), "attempt": claim.state.attempt}
+            if not note(claim, {"handle": held, "deadline": deadline}):
+                return Stopped("another process has taken the step")
+        return self._watch(runner, work, claim, ends_at, signals, note)
+
+    def _watch(
+        self, runner: Runner, work: Work, claim: Claim, ends_at: float, signals: Signals, note: Note
+    ) -> Outcome | None:
+        look, told, told_at = _FIRST_LOOK, None, time.monotonic()
+        while True:
+            seen = runner.poll(work, look)
+            if isinstance(seen, Finished):
+                return seen.outcome
+            now = time.monotonic()
+            if signals.end.is_set():
+                runner.cancel(work)
+                return Stopped("ended on request")
+            if signals.leave.is_set():
+                return None
+            if now >= ends_at:
+                runner.cancel(work)
+                return Failed(FailureKind.TIMEOUT, "It took longer than its timeout allows.")
+            if seen.progress not in (None, told) and now - told_at >= _PROGRESS_SECONDS:
+                told, told_at = seen.progress, now
+                note(claim, {"progress": _plain(seen.progress)})
+            look = min(look * 2, _LONGEST_LOOK)
+
+    def cancel(self, runner: Runner, claim: Claim, handle: Mapping[str, Any] | None) -> None:
+        runner.cancel(self.work(claim, handle))
+
+
+def _plain(progress: Progress | None) -> dict[str, Any] | None:
+    return asdict(progress) if progress else None
+
+
+def key_of(flow_id: str, step_id: str, attempt: int) -> str:
+    """Letters, digits, dots, dashes and underscores: the readable part may be cut, the digest tells them apart."""
+    name = f"{flow_id}/{step_id}/{attempt}"
+    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-80:]
+    return f"{readable}.{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
+def attempt_folder(settings: Settings, run: Mapping[str, Any], flow_id: str, step_id: str, attempt: int) -> Path:
+    """Where an attempt keeps its log and whatever else it needs."""
+    inside = flow_id.removeprefix(run["id"]).strip("/")
+    below = re.sub(r"[^A-Za-z0-9._/-]", "_", inside)
+    root: Path = settings.jobs_path / run["workflow_id"] / str(run["number"])
+    return root / below / step_id / str(attempt)

@@ -1,0 +1,103 @@
+"""The one way to change a run: what happened goes in, one transaction saves what follows.
+
+A ledger remembers open flows, so that the end of a step costs the same whether ten or ten thousand others have ended
+before. What it remembers holds for one revision of the run: if another process has changed the run since, it is read
+again. So any number of processes may keep a ledger of the same runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from dalsegno.engine import admitting
+from dalsegno.engine.blueprints import Blueprints
+from dalsegno.engine.claiming import claim_ready
+from dalsegno.engine.entry import Entry
+from dalsegno.engine.records import OpenRun, Recorded, Report
+from dalsegno.model.runs import Restarted
+from dalsegno.store import Store, queue, runs
+
+#: How many runs are remembered: others may finish a run, and nobody tells us.
+_KEPT = 1000
+
+
+class Ledger:
+    """The runs that one process looks after. It is used by one thread at a time."""
+
+    def __init__(self, store: Store, node_id: str, blueprints: Blueprints, roots: Sequence[str] | None = None) -> None:
+        self.store = store
+        #: Whose steps may be claimed: of these runs and what belongs to them; None: of all.
+        self.roots = roots
+        self.node_id = node_id
+        self.blueprints = blueprints
+        self._known: dict[str, OpenRun] = {}
+
+    def record(self, reports: Sequence[Report], now: datetime, *, capacity: int = 0) -> Recorded:
+        """Save what happened and what follows; up to ``capacity`` of the steps that are ready then are claimed."""
+        with self._transaction(now) as entry:
+            for run_id in sorted({report.run_id for report in reports}):
+                entry.open(run_id)
+            for report in reports:
+                entry.take(report)
+            claim_ready(entry, capacity)
+            return entry.save()
+
+    def claim_due(self, now: datetime, *, capacity: int) -> Recorded:
+        """Claim steps that have become ready, in the order in which they did."""
+        page = max(4 * capacity, 100)
+        with self._transaction(now) as entry:
+            skip = 0
+            while len(entry.claims) < capacity:
+                found = queue.due(entry.connection, now, roots=self.roots, limit=page, skip=skip)
+                for run_id, flow_id, step_id in found:
+                    entry.ready.append((run_id, flow_id, step_id))
+                claim_ready(entry, capacity)
+                skip += len(found)
+                if len(found) < page:
+                    break
+            return entry.save()
+
+    def restart(self, run_id: str, wish: Restarted, now: datetime, changes: Mapping[str, Any]) -> Recorded:
+        """Run an ended run again, or a part of it; it waits for its turn like any other."""
+        with self._transaction(now) as entry:
+            run = entry.open(run_id)
+            runs.hold_workflow(entry.connection, run.workflow_id)
+            admitting.restart(entry, run, wish, changes)
+            return entry.save()
+
+    def deliver(self, now: datetime, *, capacity: int = 0) -> Recorded | None:
+        """Act on one message that a transaction left for a run or a workflow; None if there is none."""
+        with self.store.database.reading() as connection:
+            waiting = runs.messages(connection)
+        if not waiting:
+            return None
+        first, message = waiting[0], waiting[0]["message"]
+        # To let runs of a workflow begin is one thing to do, however many ends of runs have asked for it.
+        alike = [each["id"] for each in waiting if each["message"] == message and message["kind"] == "admit"]
+        with self._transaction(now) as entry:
+            # Whoever deletes it acts on it, in the same transaction.
+            if runs.forget_messages(entry.connection, alike or [first["id"]]):
+                admitting.deliver(entry, first["run_id"], message)
+            claim_ready(entry, capacity)
+            return entry.save()
+
+    def forget(self, run_id: str) -> None:
+        self._known.pop(run_id, None)
+
+    @contextmanager
+    def _transaction(self, now: datetime) -> Iterator[Entry]:
+        entry: Entry | None = None
+        try:
+            with self.store.database.writing() as connection:
+                entry = Entry(connection, self._known, self.blueprints, self.node_id, now, self.roots)
+                yield entry
+            while len(self._known) > _KEPT:
+                self._known.pop(next(iter(self._known)))
+        except BaseException:
+            # What was decided was not saved: it must not be remembered either.
+            for run_id in entry.opened if entry else ():
+                self.forget(run_id)
+            raise

@@ -1,0 +1,77 @@
+"""A new run: which version, which parameters. Nothing is stored here."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from dalsegno.clock import to_millis
+from dalsegno.engine.blueprints import Blueprint
+from dalsegno.engine.records import OpenRun
+from dalsegno.engine.scopes import Scopes
+from dalsegno.model.runs import RunStatus
+from dalsegno.spec.params.durations import timeout_of
+from dalsegno.spec.params.stored import to_stored
+
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+_LENGTH = 12
+
+
+def new_run_id() -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+
+
+def child_run_id(flow_id: str, step_id: str, attempt: int) -> str:
+    """The same whenever the step is started again, so that there is one subworkflow per attempt."""
+    digest = hashlib.sha256(f"{flow_id}/{step_id}/{attempt}".encode()).digest()
+    return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_LENGTH])
+
+
+def new_run(
+    scopes: Scopes,
+    blueprint: Blueprint,
+    *,
+    run_id: str,
+    number: int,
+    run_params: Mapping[str, Any],
+    initiator: Mapping[str, Any],
+    now: datetime,
+    parent: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> dict[str, Any]:
+    """The row of a run, with its parameters evaluated; an error in them is raised before anything is stored."""
+    row: dict[str, Any] = {
+        "id": run_id,
+        "workflow_id": blueprint.workflow.id,
+        "number": number,
+        "attempt": 1,
+        "version": blueprint.version,
+        "status": RunStatus.CREATED.value,
+        "reason": None,
+        "revision": 0,
+        "is_paused": False,
+        "run_params": dict(run_params),
+        "params": {},
+        "initiator": {"planned_ms": to_millis(now), **initiator},
+        "parent_run": None,
+        "parent_flow": None,
+        "parent_step": None,
+        "root_run": run_id,
+        "idempotency_key": idempotency_key,
+        "created_at": now,
+        **(parent or {}),
+    }
+    return evaluated(scopes, blueprint, row, now)
+
+
+def evaluated(scopes: Scopes, blueprint: Blueprint, row: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """The row with its parameters and its timeout worked out."""
+    scope = scopes.of_run(OpenRun(row, blueprint, 0, frozenset()), None, now)
+    params = to_stored(scope.evaluate().params)
+    initiator = {**row["initiator"]}
+    if blueprint.workflow.timeout is not None:
+        initiator["timeout_seconds"] = timeout_of(blueprint.workflow.timeout, scope.text).total_seconds()
+    return {**row, "params": params, "initiator": initiator}

@@ -1,0 +1,88 @@
+"""Job templates as they were pushed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
+
+from dalsegno.errors import UnknownName, UserError
+from dalsegno.model.templates import JobTemplate
+from dalsegno.spec import templates as spec
+from dalsegno.spec.reading.context import StepTypes
+from dalsegno.store import Store, workflows
+
+DEFAULT_VERSION = "default"
+
+
+class Templates:
+    """The templates there are; pushing one of the same type and version replaces it."""
+
+    def __init__(self, store: Store, clock: Callable[[], datetime], actor: str) -> None:
+        self.store = store
+        self.clock = clock
+        self.actor = actor
+
+    def push(self, text: str | bytes, *, file: str = "template") -> JobTemplate:
+        template = spec.read(text, file=file)
+        for parent, version in template.inherit_from.items():
+            self.find(parent, version)
+        with self.store.database.writing() as connection:
+            workflows.save_template(
+                connection,
+                spec.to_json(template),
+                template.job_type,
+                template.version,
+                by=self.actor,
+                now=self.clock(),
+            )
+        return template
+
+    def step_types(self) -> StepTypes:
+        """What ``type`` may say in a workflow."""
+        return StepTypes(templates={each.job_type: each.step_type for each in self.all()})
+
+    def all(self) -> list[JobTemplate]:
+        with self.store.database.reading() as connection:
+            rows = workflows.template_rows(connection)
+        return [spec.from_json(row["definition"]) for row in rows]
+
+    def find(self, job_type: str, version: str | None = None) -> JobTemplate:
+        """The template of this version, or the default one, or the only one; with what it inherits."""
+        with self.store.database.reading() as connection:
+            rows = workflows.template_rows(connection, job_type)
+        known: Mapping[str, Any] = {row["version"]: row["definition"] for row in rows}
+        wanted = version or (DEFAULT_VERSION if DEFAULT_VERSION in known or len(known) != 1 else next(iter(known)))
+        if wanted not in known:
+            raise self._missing(job_type, wanted, list(known))
+        return self._inherited(spec.from_json(known[wanted]), ())
+
+    def _inherited(self, template: JobTemplate, below: tuple[str, ...]) -> JobTemplate:
+        if template.job_type in below:
+            circle = " → ".join((*below, template.job_type))
+            raise UserError(f"Job templates inherit from each other in a circle: {circle}.")
+        params: dict[str, Any] = {}
+        for parent, version in template.inherit_from.items():
+            with self.store.database.reading() as connection:
+                rows = {row["version"]: row["definition"] for row in workflows.template_rows(connection, parent)}
+            if version not in rows:
+                raise self._missing(parent, version, list(rows))
+            params |= self._inherited(spec.from_json(rows[version]), (*below, template.job_type)).params
+        return replace(template, params={**params, **template.params})
+
+    def _missing(self, job_type: str, version: str, versions: list[str]) -> UnknownName:
+        if versions:
+            return UnknownName(
+                f"The job template {job_type!r} has no version {version!r}; it has {', '.join(versions)}.",
+                hint="Name one of them as sub_type_version, or as the parameter job_template_version.",
+            )
+        close = get_close_matches(job_type, [each.job_type for each in self.all()], n=1)
+        meant = f"Did you mean {close[0]!r}?" if close else "Push it first: dalsegno templates push FILE"
+        return UnknownName(f"There is no job template {job_type!r}.", hint=meant)
+
+    def delete(self, job_type: str, version: str | None = None) -> None:
+        with self.store.database.writing() as connection:
+            if not workflows.forget_template(connection, job_type, version):
+                raise self._missing(job_type, version or DEFAULT_VERSION, [])

@@ -1,0 +1,475 @@
+"""What a user can do with workflows: one method per verb. The command line and the server call nothing else."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy.exc import IntegrityError
+
+from dalsegno import settings as settings_module
+from dalsegno.clock import utc_now
+from dalsegno.engine.blueprints import Blueprint
+from dalsegno.engine.engine import Engine
+from dalsegno.engine.jobs import Jobs, attempt_folder
+from dalsegno.engine.ledger import Ledger
+from dalsegno.engine.node import Node, process_began
+from dalsegno.engine.records import Report
+from dalsegno.engine.scopes import Scopes, run_definitions
+from dalsegno.engine.starting import evaluated, new_run, new_run_id
+from dalsegno.engine.worker import Worker
+from dalsegno.errors import NotReached, PlatformError, UnknownName, UserError
+from dalsegno.model.params import ParamSource
+from dalsegno.model.runs import (
+    Ending,
+    EndWanted,
+    Happening,
+    Paused,
+    Restarted,
+    RestartFrom,
+    Resumed,
+    RunStatus,
+    StepStatus,
+)
+from dalsegno.operations.job_templates import Templates
+from dalsegno.operations.run_params import given_params
+from dalsegno.operations.run_views import RunView, StepView, run_view, step_views
+from dalsegno.operations.workflow_versions import Pushed, Versions
+from dalsegno.settings import Settings
+from dalsegno.spec.params.layers import affected
+from dalsegno.spec.params.sel import Sel
+from dalsegno.steps.registry import runner
+from dalsegno.store import Store, flows, queue, run_tables, runs, workflows
+
+_RESTARTABLE = (RunStatus.FAILED, RunStatus.STOPPED, RunStatus.TIMED_OUT, RunStatus.SUCCEEDED)
+
+
+#: How often to try where others start runs of the same workflow at the same time.
+_ATTEMPTS = 50
+
+
+class Orchestrator:
+    """Workflows and their runs, in one store."""
+
+    def __init__(
+        self, settings: Settings, store: Store, *, clock: Callable[[], datetime] = utc_now, actor: str | None = None
+    ) -> None:
+        self.settings = settings
+        self.store = store
+        self.clock = clock
+        self.actor = actor or getpass.getuser()
+        self.templates = Templates(store, clock, self.actor)
+        self.versions = Versions(store, settings, self.templates, clock, self.actor)
+        self.node = Node(store)
+        self.scopes = Scopes(store, Sel(), self._secret, self.templates.find)
+        self.ledger = Ledger(store, self.node.id, self.versions.blueprint)
+
+    @classmethod
+    def open(cls, settings_file: Path | None = None, **options: Any) -> Self:
+        settings = settings_module.load(settings_file)
+        return cls(settings, Store.open(settings.store), **options)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def push(self, text: str | bytes, *, file: str = "workflow", folder: Path | None = None) -> Pushed:
+        """Store a workflow as a new version, unless it is the newest one; a file with a problem changes nothing."""
+        return self.versions.push(text, file=file, folder=folder)
+
+    def push_file(self, file: Path) -> Pushed:
+        try:
+            text = file.read_bytes()
+        except OSError as error:
+            raise UserError(f"{file} cannot be read: {error.strerror}.") from error
+        return self.push(text, file=str(file), folder=file.resolve().parent)
+
+    # Starting.
+
+    def start(
+        self,
+        workflow_id: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        version: str = "default",
+        idempotency_key: str | None = None,
+        initiator: Mapping[str, Any] | None = None,
+    ) -> RunView:
+        """Ask for a run; it begins when its run strategy allows. Asking again with the same key is the same run."""
+        blueprint = self.versions.named(workflow_id, version)
+        given = given_params(blueprint, params or {})
+        if idempotency_key is not None and (known := self._asked_before(workflow_id, idempotency_key, given)):
+            return known
+        for _ in range(_ATTEMPTS):
+            row = self._new_run(blueprint, given, initiator or {}, idempotency_key)
+            try:
+                with self.store.database.writing() as connection:
+                    if not workflows.take_number(connection, workflow_id, row["number"]):
+                        # Somebody else has started a run in between: it is theirs.
+                        continue
+                    runs.add_run(connection, row)
+                    runs.send(connection, row["id"], {"kind": "admit", "workflow": workflow_id}, self.clock())
+            except IntegrityError:
+                # Somebody else asked with the same key at the same time.
+                if idempotency_key and (known := self._asked_before(workflow_id, idempotency_key, given)):
+                    return known
+                raise
+            self.deliver()
+            return self.run(row["id"])
+        raise PlatformError(f"Too many runs of {workflow_id} are being started at once.", hint="Try again.")
+
+    def _new_run(
+        self, blueprint: Blueprint, given: Mapping[str, Any], initiator: Mapping[str, Any], key: str | None
+    ) -> dict[str, Any]:
+        """A run with the next number; its parameters may depend on it, and are evaluated outside of any transaction."""
+        return new_run(
+            self.scopes,
+            blueprint,
+            run_id=new_run_id(),
+            number=self.versions.row(blueprint.workflow.id)["last_run"] + 1,
+            run_params=given,
+            initiator={"type": "MANUAL", "by": self.actor, **initiator},
+            now=self.clock(),
+            idempotency_key=key,
+        )
+
+    def _asked_before(self, workflow_id: str, key: str, given: Mapping[str, Any]) -> RunView | None:
+        with self.store.database.reading() as connection:
+            row = runs.asked_before(connection, workflow_id, key)
+        if row is None:
+            return None
+        if row["run_params"] != given:
+            raise UserError(
+                f"The idempotency key {key!r} was used for {workflow_id}/{row['number']} with other parameters.",
+                hint="Use another key for another run.",
+            )
+        return run_view(row, is_repeated=True)
+
+    def deliver(self) -> None:
+        """Act on what transactions left for other runs."""
+        while self.ledger.deliver(self.clock()) is not None:
+            pass
+
+    # Looking.
+
+    def run(self, reference: str) -> RunView:
+        """A run by its id, or as ``workflow/number``, or the newest of a workflow."""
+        return run_view(self._row(reference))
+
+    def _row(self, reference: str) -> Mapping[str, Any]:
+        workflow_id, _, number = reference.rpartition("/")
+        with self.store.database.reading() as connection:
+            found = runs.run_row(connection, reference)
+            if found is None and number.isdecimal():
+                found = runs.numbered(connection, workflow_id, int(number))
+            if found is None:
+                found = runs.numbered(connection, reference, None)
+        if found is None:
+            raise UnknownName(
+                f"There is no run {reference!r}: expected a run's id, WORKFLOW/NUMBER, or a workflow that has run.",
+                hint="See the runs there are: dalsegno runs",
+            )
+        return dict(found)
+
+    def list_runs(
+        self, workflow_id: str | None = None, *, status: Sequence[str] = (), limit: int = 20
+    ) -> list[RunView]:
+        """Newest first."""
+        table = run_tables.runs
+        conditions = [table.c.workflow_id == workflow_id] if workflow_id else []
+        if status:
+            conditions.append(table.c.status.in_([_run_status(each).value for each in status]))
+        with self.store.database.reading() as connection:
+            found = [run_view(row) for row in runs.run_rows(connection, *conditions, limit=limit)]
+        if workflow_id and not found:
+            # A workflow without runs has none to show; one that is not there is a mistake.
+            self.versions.row(workflow_id)
+        return found
+
+    def waits_for(self, run: RunView) -> RunView | None:
+        """The run of the same workflow that keeps this one from beginning, if one does."""
+        if run.status is not RunStatus.CREATED:
+            return None
+        table = run_tables.runs
+        before = (table.c.workflow_id == run.workflow_id, table.c.number < run.number)
+        with self.store.database.reading() as connection:
+            is_running = table.c.status == RunStatus.IN_PROGRESS.value
+            found = runs.run_rows(connection, *before, is_running, limit=1)
+            found = found or runs.run_rows(connection, *before, limit=1)
+        return run_view(found[0]) if found else None
+
+    def steps(self, reference: str) -> list[StepView]:
+        """The steps of a run in their order, with iterations and subworkflows below them."""
+        row = self._row(reference)
+        return step_views(self.store, row, self.versions.blueprint)
+
+    def events(self, reference: str, after: int = 0) -> list[Mapping[str, Any]]:
+        row = self._row(reference)
+        with self.store.database.reading() as connection:
+            return [dict(event) for event in runs.event_rows(connection, row["id"], after)]
+
+    def last_event(self, reference: str) -> int:
+        """The number of the newest event of a run; those that follow are news."""
+        row = self._row(reference)
+        with self.store.database.reading() as connection:
+            return runs.last_event(connection, row["id"])
+
+    def log_file(self, reference: str, step: str, attempt: int | None = None, iteration: str = "") -> Path:
+        """Where the output of an attempt of a step is; of the last attempt if none is named."""
+        row = self._row(reference)
+        flow_id = f"{row['id']}/{iteration}" if iteration else row["id"]
+        with self.store.database.reading() as connection:
+            found = flows.step_row(connection, flow_id, step)
+        if found is None:
+            raise self._not_reached(row, step, iteration)
+        if attempt is not None and attempt > found["attempt"]:
+            raise UnknownName(f"Step {step!r} has had no attempt {attempt}; the last was {found['attempt']}.")
+        return attempt_folder(self.settings, row, flow_id, step, attempt or found["attempt"]) / "log"
+
+    def _not_reached(self, row: Mapping[str, Any], step: str, iteration: str) -> UserError:
+        """Why there is nothing to say of a step: it does not exist, is elsewhere, or was not reached."""
+        blueprint, name = self._blueprint_with(row, step), f"{row['workflow_id']}/{row['number']}"
+        loop = blueprint.loop_of.get(step)
+        if loop is not None and not iteration:
+            return UserError(
+                f"Step {step!r} is inside of the loop {loop!r}: say in which iteration.",
+                hint=f"The first one: --iteration {loop}/0",
+            )
+        return NotReached(
+            f"Step {step!r} of {name} has not been reached{f' in {iteration}' if iteration else ''}.",
+            hint=f"See its steps: dalsegno show {name}",
+        )
+
+    def is_attended(self) -> bool:
+        """Whether some process is at work on the store's runs."""
+        with self.store.database.reading() as connection:
+            rows = queue.node_rows(connection)
+        host = os.uname().nodename
+        return any(
+            row["host"] != host or process_began(row["process"]) == row["process_began"]
+            for row in rows
+            if row["id"] != self.node.id
+        )
+
+    # Changing.
+
+    def end(self, reference: str, ending: Ending, *, step: str | None = None, iteration: str = "") -> RunView:
+        """Stop, kill or skip: a step, or the whole run."""
+        row = self._open_row(reference)
+        if step is None:
+            with self.store.database.writing() as connection:
+                runs.send(connection, row["id"], {"kind": "end", "ending": ending.value}, self.clock())
+            self.deliver()
+        else:
+            flow_id = f"{row['id']}/{iteration}" if iteration else row["id"]
+            self._happen(row, flow_id, EndWanted(ending, step, self._all_successors(row, step)), step)
+        return self.run(row["id"])
+
+    def _all_successors(self, row: Mapping[str, Any], step: str) -> tuple[str, ...]:
+        """Where a skipped step leads: its conditions may need what only a run of it would have told."""
+        return tuple(self._blueprint_with(row, step).steps[step].successors)
+
+    def _blueprint_with(self, row: Mapping[str, Any], step: str) -> Blueprint:
+        """The version that a run has, which must have the step."""
+        blueprint = self.versions.blueprint(row["workflow_id"], row["version"])
+        if step not in blueprint.steps:
+            raise unknown_step(row["workflow_id"], step, blueprint.steps)
+        return blueprint
+
+    def pause(self, reference: str) -> RunView:
+        """Let nothing new begin."""
+        return self._pause(reference, is_paused=True)
+
+    def resume(self, reference: str, step: str | None = None, *, iteration: str = "") -> RunView:
+        """Let what was paused go on: the run, or one step at a breakpoint."""
+        if step is None:
+            return self._pause(reference, is_paused=False)
+        row = self._open_row(reference)
+        self._happen(row, f"{row['id']}/{iteration}" if iteration else row["id"], Resumed(step), step)
+        return self.run(row["id"])
+
+    def _pause(self, reference: str, *, is_paused: bool) -> RunView:
+        row = self._open_row(reference)
+        happening: Happening = Paused() if is_paused else Resumed()
+        with self.store.database.writing() as connection:
+            runs.change_run(connection, row["id"], is_paused=is_paused, revision=row["revision"] + 1)
+            table = run_tables.flows
+            open_flows = flows.flow_rows(connection, table.c.run_id == row["id"], table.c.status.in_(runs.OPEN))
+        self.ledger.forget(row["id"])
+        self.ledger.record([Report(row["id"], flow["id"], happening) for flow in open_flows], self.clock())
+        return self.run(row["id"])
+
+    def restart(
+        self,
+        reference: str,
+        *,
+        restart: RestartFrom = RestartFrom.INCOMPLETE,
+        step: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        skip: Sequence[str] = (),
+    ) -> RunView:
+        """Run an ended run again: what did not complete, a step and what follows, or all of it."""
+        row = self._row(reference)
+        name = f"{row['workflow_id']}/{row['number']}"
+        if RunStatus(row["status"]) not in _RESTARTABLE:
+            raise UserError(f"{name} is {row['status']}; only a run that has ended can be restarted.")
+        blueprint = self.versions.blueprint(row["workflow_id"], row["version"])
+        for each in (*([step] if step else []), *skip):
+            if each not in blueprint.root.steps:
+                raise unknown_step(row["workflow_id"], each, blueprint.root.steps)
+        if restart is RestartFrom.INCOMPLETE and row["status"] == RunStatus.SUCCEEDED.value:
+            raise UserError(
+                f"{name} has succeeded: nothing is left to run.",
+                hint=f"To run it again: dalsegno restart {name} --from beginning",
+            )
+        changes: dict[str, Any] = {}
+        if params:
+            changes = self._changed_params(row, blueprint, params)
+        skipped = {each: tuple(blueprint.root.steps[each].successors) for each in skip}
+        self.ledger.restart(row["id"], Restarted(restart, step, skipped), self.clock(), changes)
+        self.deliver()
+        return self.run(row["id"])
+
+    def _changed_params(
+        self, row: Mapping[str, Any], blueprint: Blueprint, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The parameters of a run with some changed: what was made of these is made anew, the rest stays."""
+        given = given_params(blueprint, params, ParamSource.RESTART)
+        run_params = {**row["run_params"], **given}
+        definitions = run_definitions(blueprint.workflow.params, run_params)
+        made_anew = affected(definitions, set(given), self.scopes.expressions)
+        kept = {name: param for name, param in row["params"].items() if name not in made_anew}
+        changed = {**row, "run_params": run_params, "params": kept}
+        return {"run_params": run_params, "params": evaluated(self.scopes, blueprint, changed, self.clock())["params"]}
+
+    def _happen(self, row: Mapping[str, Any], flow_id: str, happening: Happening, step: str) -> None:
+        with self.store.database.reading() as connection:
+            found = flows.step_row(connection, flow_id, step)
+        if found is None:
+            raise self._not_reached(row, step, flow_id.removeprefix(row["id"]).strip("/"))
+        if not StepStatus(found["status"]).is_open:
+            raise UserError(
+                f"Step {step!r} of {row['workflow_id']}/{row['number']} is {found['status']}.",
+                hint=f"See its steps: dalsegno show {row['workflow_id']}/{row['number']}",
+            )
+        self.ledger.record([Report(row["id"], flow_id, happening)], self.clock())
+        self.deliver()
+
+    def _open_row(self, reference: str) -> Mapping[str, Any]:
+        row = self._row(reference)
+        if RunStatus(row["status"]).is_final:
+            raise UserError(
+                f"{row['workflow_id']}/{row['number']} has ended: it is {row['status']}.",
+                hint=f"To run it again: dalsegno restart {row['workflow_id']}/{row['number']}",
+            )
+        return row
+
+    # Holding steps up.
+
+    def breakpoints(self, workflow_id: str) -> list[str]:
+        self.versions.row(workflow_id)
+        with self.store.database.reading() as connection:
+            return sorted(workflows.breakpoints_of(connection, workflow_id))
+
+    def set_breakpoint(self, workflow_id: str, step: str) -> None:
+        """Let every run of a workflow halt before a step."""
+        known = self.versions.named(workflow_id, "latest").steps
+        if step not in known:
+            raise unknown_step(workflow_id, step, known)
+        with self.store.database.writing() as connection:
+            workflows.set_breakpoint(connection, workflow_id, step)
+            runs.touch_open_runs(connection, workflow_id)
+
+    def clear_breakpoint(self, workflow_id: str, step: str) -> None:
+        with self.store.database.writing() as connection:
+            if not workflows.clear_breakpoint(connection, workflow_id, step):
+                raise UnknownName(
+                    f"{workflow_id} has no breakpoint before {step!r}.",
+                    hint=f"See those there are: dalsegno breakpoints list {workflow_id}",
+                )
+            runs.touch_open_runs(connection, workflow_id)
+
+    def limits(self) -> list[tuple[str, int, int]]:
+        """(tag, how many steps at most, how many now)."""
+        with self.store.database.reading() as connection:
+            return queue.all_limits(connection)
+
+    def set_limit(self, tag: str, most: int | None) -> None:
+        with self.store.database.writing() as connection:
+            queue.set_limit(connection, tag, most)
+
+    # Working.
+
+    def finish(self, run_id: str) -> RunView:
+        """Run what a run still needs to come to its end, in this process."""
+        self.engine([self._row(run_id)["root_run"]]).run_until_ended(run_id)
+        return self.run(run_id)
+
+    def engine(self, roots: Sequence[str] | None = None) -> Engine:
+        """What runs steps, of these runs and what belongs to them, or of all."""
+        jobs = Jobs(self.settings, runner, self.clock)
+        worker = Worker(self.store, self.scopes, jobs, self.clock, self.versions.named)
+        return Engine(
+            self.store,
+            # Its own: a ledger is for one thread.
+            Ledger(self.store, self.node.id, self.versions.blueprint, roots),
+            worker,
+            self.node,
+            clock=self.clock,
+            threads=self.settings.workers,
+        )
+
+    def work(self, *, forever: bool = False) -> None:
+        """Run whatever is open, until nothing is."""
+
+        def is_over() -> bool:
+            with self.store.database.reading() as connection:
+                return not forever and not runs.run_rows(connection, run_tables.runs.c.status.in_(runs.OPEN), limit=1)
+
+        self.engine().run(is_over)
+
+    @cached_property
+    def _known_secrets(self) -> Mapping[str, str]:
+        return self.settings.secrets
+
+    def _secret(self, name: str) -> str:
+        variable = f"DALSEGNO_SECRET_{name.upper()}"
+        found = self._known_secrets.get(name) or os.environ.get(variable)
+        if found is None:
+            raise UserError(
+                f"There is no secret {name!r}.",
+                hint=f"Put it under [secrets] in {settings_module.FILE_NAME}, or set {variable} in the environment.",
+            )
+        return found
+
+
+def _run_status(word: str) -> RunStatus:
+    try:
+        return RunStatus(word.upper())
+    except ValueError:
+        close = get_close_matches(word.upper(), list(RunStatus), n=1)
+        meant = f"Did you mean {close[0]}?" if close else f"Expected one of {', '.join(RunStatus)}."
+        raise UserError(f"There is no status {word!r} of runs.", hint=meant) from None
+
+
+def unknown_step(workflow_id: str, step: str, known: Iterable[str]) -> UnknownName:
+    names = list(known)
+    close = get_close_matches(step, names, n=1)
+    return UnknownName(
+        f"{workflow_id} has no step {step!r}; it has {', '.join(names)}.",
+        hint=f"Did you mean {close[0]!r}?" if close else None,
+    )

@@ -1,0 +1,135 @@
+"""Runs and steps as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dalsegno.engine.blueprints import Blueprints
+from dalsegno.engine.scopes import kind_of
+from dalsegno.model.runs import RunStatus, StepStatus
+from dalsegno.model.workflow import Step
+from dalsegno.store import Store, flows
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run; ``attempt`` counts its restarts."""
+
+    id: str
+    workflow_id: str
+    number: int
+    attempt: int
+    version: int
+    status: RunStatus
+    reason: str | None
+    is_paused: bool
+    params: Mapping[str, Any]
+    initiator: Mapping[str, Any]
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    #: Whether it had been asked for before, with the same idempotency key.
+    is_repeated: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.workflow_id}/{self.number}"
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A step of a run."""
+
+    id: str
+    type: str
+    status: StepStatus
+    attempt: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    failure: Mapping[str, Any] | None = None
+    #: When a step that failed is tried again.
+    again_at: datetime | None = None
+    progress: Mapping[str, Any] | None = None
+    #: Of a loop: how many iterations there are, and how they stand.
+    iterations: Mapping[str, int] = field(default_factory=dict)
+    #: Of a subworkflow: its run, as WORKFLOW/NUMBER.
+    run: str | None = None
+    #: The steps of a loop's iterations that are open or failed, by iteration.
+    inside: Mapping[str, list[StepView]] = field(default_factory=dict)
+
+
+def run_view(row: Mapping[str, Any], *, is_repeated: bool = False) -> RunView:
+    return RunView(
+        id=row["id"],
+        workflow_id=row["workflow_id"],
+        number=row["number"],
+        attempt=row["attempt"],
+        version=row["version"],
+        status=RunStatus(row["status"]),
+        reason=row["reason"],
+        is_paused=row["is_paused"],
+        params=row["params"],
+        initiator={key: value for key, value in row["initiator"].items() if key != "timeout_seconds"},
+        created_at=row["created_at"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        is_repeated=is_repeated,
+    )
+
+
+#: Iterations that are shown with their steps.
+_MOST_INSIDE = 5
+
+
+def step_views(store: Store, run: Mapping[str, Any], blueprints: Blueprints) -> list[StepView]:
+    blueprint = blueprints(run["workflow_id"], run["version"])
+    with store.database.reading() as connection:
+        return _views(connection, run["id"], blueprint.workflow.steps)
+
+
+def _views(connection: Any, flow_id: str, steps: tuple[Step, ...]) -> list[StepView]:
+    rows = {row["step_id"]: row for row in flows.steps_of_flow(connection, flow_id)}
+    found = []
+    for step in steps:
+        row = rows.get(step.id)
+        if row is None:
+            found.append(StepView(step.id, kind_of(step), StepStatus.NOT_CREATED))
+            continue
+        iterations, inside = _loop(connection, flow_id, step, row)
+        handle = row["handle"] or {}
+        found.append(
+            StepView(
+                id=step.id,
+                type=kind_of(step),
+                status=StepStatus(row["status"]),
+                attempt=row["attempt"],
+                started_at=row["started_at"],
+                ended_at=row["ended_at"],
+                params=row["params"] or {},
+                outputs=row["outputs"] or {},
+                failure=row["failure"],
+                again_at=row["ready_at"] if StepStatus(row["status"]).is_to_be_retried else None,
+                progress=row["progress"],
+                iterations=iterations,
+                run=f"{handle['workflow']}/{handle['number']}" if "child" in handle else None,
+                inside=inside,
+            )
+        )
+    return found
+
+
+def _loop(
+    connection: Any, flow_id: str, step: Step, row: Mapping[str, Any]
+) -> tuple[dict[str, int], dict[str, list[StepView]]]:
+    loop = row["loop"]
+    body = getattr(step, "steps", None)
+    if not loop or not body:
+        return {}, {}
+    counts = {"total": loop["total"] or loop["next"]} | flows.iteration_counts(connection, flow_id, step.id)
+    shown = flows.iterations_to_show(connection, flow_id, step.id, _MOST_INSIDE)
+    return counts, {str(index): _views(connection, inner, body) for inner, index in shown}

@@ -1,0 +1,148 @@
+"""Workflows as they were pushed, version by version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from dalsegno.engine.blueprints import Blueprint
+from dalsegno.errors import UnknownName, UserError
+from dalsegno.operations.job_templates import Templates
+from dalsegno.operations.references import ReferencedFiles
+from dalsegno.settings import Settings
+from dalsegno.spec import canonical
+from dalsegno.spec import workflows as spec
+from dalsegno.spec.files import with_files
+from dalsegno.store import Store, runs, workflows
+
+#: Versions that are kept parsed.
+_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What became of a push."""
+
+    workflow_id: str
+    version: int
+    #: False: the newest version was the same already.
+    is_new: bool
+    is_active: bool
+
+
+class Versions:
+    """The versions there are; a version never changes, so those that were used stay in memory."""
+
+    def __init__(
+        self, store: Store, settings: Settings, templates: Templates, clock: Callable[[], datetime], actor: str
+    ) -> None:
+        self.store = store
+        self.templates = templates
+        self.settings = settings
+        self.clock = clock
+        self.actor = actor
+        self._known: dict[tuple[str, int], Blueprint] = {}
+
+    def push(self, text: str | bytes, *, file: str, folder: Path | None) -> Pushed:
+        definition = with_files(
+            spec.read(text, file=file, types=self.templates.step_types()).definition,
+            ReferencedFiles.beside(folder or self.settings.root, self.settings.files_location),
+        )
+        workflow_id, written = definition.workflow.id, canonical.to_json(definition)
+        with self.store.database.writing() as connection:
+            runs.hold_workflow(connection, workflow_id)
+            version, is_new = workflows.add_version(
+                connection, workflow_id, written, is_active=definition.is_active, by=self.actor, now=self.clock()
+            )
+        return Pushed(workflow_id, version, is_new, definition.is_active)
+
+    def blueprint(self, workflow_id: str, version: int) -> Blueprint:
+        key = (workflow_id, version)
+        if key not in self._known:
+            with self.store.database.reading() as connection:
+                row = workflows.version_row(connection, workflow_id, version)
+            if row is None:
+                raise UnknownName(
+                    f"{workflow_id} has no version {version}.",
+                    hint=f"See the versions there are: dalsegno versions {workflow_id}",
+                )
+            if len(self._known) >= _KEPT:
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = Blueprint(spec.from_json(row["definition"]), version)
+        return self._known[key]
+
+    def named(self, workflow_id: str, version: str) -> Blueprint:
+        """``active``, ``latest``, ``default`` (the active one, else the latest) or a number."""
+        row = self.row(workflow_id)
+        match version:
+            case "latest":
+                number = row["latest_version"]
+            case "default":
+                number = row["active_version"] or row["latest_version"]
+            case "active":
+                number = row["active_version"]
+                if number is None:
+                    raise UserError(
+                        f"{workflow_id} has no active version.",
+                        hint=f"Activate one: dalsegno versions {workflow_id} --activate latest",
+                    )
+            case _ if version.isdecimal():
+                number = int(version)
+            case _:
+                raise UserError(f"{version!r} is no version: expected active, latest, default or a number.")
+        return self.blueprint(workflow_id, number)
+
+    def row(self, workflow_id: str) -> Mapping[str, Any]:
+        with self.store.database.reading() as connection:
+            row = workflows.workflow_row(connection, workflow_id)
+            known = [] if row else [each["id"] for each in workflows.workflow_rows(connection)]
+        if row is None:
+            close = get_close_matches(workflow_id, known, n=1)
+            meant = f"Did you mean {close[0]!r}?" if close else "Push it first: dalsegno push FILE"
+            raise UnknownName(f"There is no workflow {workflow_id!r}.", hint=meant)
+        return dict(row)
+
+    def of(self, workflow_id: str) -> list[dict[str, Any]]:
+        """Newest first."""
+        row = self.row(workflow_id)
+        with self.store.database.reading() as connection:
+            found = workflows.version_rows(connection, workflow_id)
+        return [
+            {
+                "version": each["version"],
+                "is_active": each["version"] == row["active_version"],
+                "created_at": each["created_at"],
+                "created_by": each["created_by"],
+            }
+            for each in found
+        ]
+
+    def activate(self, workflow_id: str, version: str) -> int:
+        number = self.named(workflow_id, version).version
+        with self.store.database.writing() as connection:
+            runs.hold_workflow(connection, workflow_id)
+            workflows.activate(connection, workflow_id, number, now=self.clock())
+        return number
+
+    def deactivate(self, workflow_id: str) -> None:
+        self.row(workflow_id)
+        with self.store.database.writing() as connection:
+            runs.hold_workflow(connection, workflow_id)
+            workflows.activate(connection, workflow_id, None, now=self.clock())
+
+    def delete(self, workflow_id: str) -> None:
+        """Refused while a run is open."""
+        self.row(workflow_id)
+        with self.store.database.writing() as connection:
+            runs.hold_workflow(connection, workflow_id)
+            if waiting := runs.open_runs(connection, workflow_id):
+                number = waiting[0]["number"]
+                raise UserError(
+                    f"{workflow_id} has {len(waiting)} runs that have not ended.",
+                    hint=f"Stop them first: dalsegno stop {workflow_id}/{number}",
+                )
+            workflows.mark_deleted(connection, workflow_id, now=self.clock())

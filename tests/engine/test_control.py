@@ -1,0 +1,296 @@
+"""What people can do to runs while they go on, and afterwards."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from dalsegno.errors import UnknownName, UserError
+from dalsegno.model.runs import Ending, RestartFrom
+from dalsegno.operations.run_views import RunView
+from tests.engine.support import FAILED, STOPPED, SUCCEEDED, TIMED_OUT, Place, foreach, long, noop, shell, subworkflow
+
+NO_RETRY = {"error_retry_limit": 0}
+
+
+@contextmanager
+def going_on(place: Place, run: RunView) -> Iterator[Callable[[], RunView]]:
+    """A run that an engine runs in another thread; what is yielded waits for its end."""
+    thread = threading.Thread(target=place.orchestrator.finish, args=(run.id,))
+    thread.start()
+
+    def ended() -> RunView:
+        thread.join(60)
+        assert not thread.is_alive(), place.statuses(run)
+        return place.orchestrator.run(run.id)
+
+    try:
+        yield ended
+    finally:
+        if not place.orchestrator.run(run.id).status.is_final:
+            place.orchestrator.end(run.id, Ending.KILL)
+        thread.join(60)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    patience = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+
+
+def is_alive(place: Place) -> bool:
+    """Whether the job that writes its process number to ``pid`` is still there."""
+    import os
+
+    try:
+        os.kill(int(place.lines("pid")[0]), 0)
+    except (ProcessLookupError, IndexError):
+        return False
+    return True
+
+
+LONG_JOB = "echo $$ > {folder}/pid; echo begun >> {folder}/out; sleep 300"
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "of_step"),
+    [(Ending.STOP, STOPPED, "STOPPED"), (Ending.KILL, FAILED, "FATALLY_FAILED")],
+)
+def test_a_run_is_ended_with_its_jobs(either_place: Place, ending: Ending, status: str, of_step: str) -> None:
+    place = either_place
+    place.push("w", shell("a", LONG_JOB.format(folder=place.folder), "b"), noop("b"))
+    run = place.start("w")
+    with going_on(place, run) as ended:
+        wait_for(lambda: place.lines() == ["begun"])
+        place.orchestrator.end(run.id, ending)
+        assert ended().status == status
+    assert place.statuses() == {"a": of_step, "b": "NOT_CREATED"}
+    assert not is_alive(place)
+
+
+def test_a_step_is_skipped(place: Place) -> None:
+    place.push("w", shell("a", LONG_JOB.format(folder=place.folder), "b"), noop("b"))
+    run = place.start("w")
+    with going_on(place, run) as ended:
+        wait_for(lambda: place.lines() == ["begun"])
+        place.orchestrator.end(run.id, Ending.SKIP, step="a")
+        assert ended().status is SUCCEEDED
+    assert place.statuses() == {"a": "SKIPPED", "b": "SUCCEEDED"}
+    assert not is_alive(place)
+
+
+def test_what_runs_below_is_stopped_too(place: Place) -> None:
+    place.push("child", foreach("each", [1], [shell("a", LONG_JOB.format(folder=place.folder))]))
+    place.push("w", subworkflow("sub", "child"))
+    run = place.start("w")
+    with going_on(place, run) as ended:
+        wait_for(lambda: place.lines() == ["begun"])
+        place.orchestrator.end(run.id, Ending.STOP)
+        assert ended().status is STOPPED
+    assert place.orchestrator.run("child").status is STOPPED
+    assert not is_alive(place)
+
+
+def test_a_step_that_takes_too_long(place: Place) -> None:
+    ended = place.do(shell("a", LONG_JOB.format(folder=place.folder), timeout="1s"))
+    assert ended.status is TIMED_OUT
+    assert place.statuses() == {"a": "TIMED_OUT"}
+    assert not is_alive(place)
+
+
+def test_a_run_that_takes_too_long(place: Place) -> None:
+    ended = place.do(shell("a", LONG_JOB.format(folder=place.folder)), timeout="1s")
+    assert ended.status is TIMED_OUT
+    assert not is_alive(place)
+
+
+def test_pause_and_resume(place: Place) -> None:
+    place.push("w", shell("a", f"until test -e {place.folder}/go; do sleep 0.05; done", "b"), noop("b"))
+    run = place.start("w")
+    with going_on(place, run) as ended:
+        wait_for(lambda: place.statuses()["a"] == "RUNNING")
+        place.orchestrator.pause(run.id)
+        (place.folder / "go").touch()
+        wait_for(lambda: place.statuses() == {"a": "SUCCEEDED", "b": "PAUSED"})
+        place.orchestrator.resume(run.id)
+        assert ended().status is SUCCEEDED
+
+
+def test_a_breakpoint(place: Place) -> None:
+    place.push("w", noop("a", "b"), noop("b"))
+    place.orchestrator.set_breakpoint("w", "b")
+    run = place.start("w")
+    with going_on(place, run) as ended:
+        wait_for(lambda: place.statuses() == {"a": "SUCCEEDED", "b": "PAUSED"})
+        place.orchestrator.clear_breakpoint("w", "b")
+        place.orchestrator.resume(run.id, "b")
+        assert ended().status is SUCCEEDED
+    with pytest.raises(UnknownName, match="has no step 'c'"):
+        place.orchestrator.set_breakpoint("w", "c")
+
+
+def flaky(place: Place, name: str) -> str:
+    """Fails until there is a file ``mended``."""
+    return f"echo {name} >> {place.folder}/out; test -e {place.folder}/mended"
+
+
+def test_restart_of_what_failed(either_place: Place) -> None:
+    place = either_place
+    place.push(
+        "w",
+        shell("a", f"echo a >> {place.folder}/out", "b"),
+        shell("b", flaky(place, "b"), "c", retry_policy=NO_RETRY),
+        shell("c", f"echo c >> {place.folder}/out"),
+    )
+    failed = place.run("w")
+    assert failed.status is FAILED
+    (place.folder / "mended").touch()
+    again = place.finish(place.orchestrator.restart(failed.id))
+    assert (again.status, again.attempt, again.number) == (SUCCEEDED, 2, 1)
+    assert place.lines() == ["a", "b", "b", "c"]
+
+
+def test_restart_from_the_beginning_with_other_parameters(place: Place) -> None:
+    params = {"word": {"type": "STRING", "value": "one"}}
+    place.push("w", shell("a", f"echo ${{word}} >> {place.folder}/out"), params=params)
+    first = place.run("w")
+    with pytest.raises(UserError, match="nothing is left to run"):
+        place.orchestrator.restart(first.id)
+    again = place.orchestrator.restart(first.id, restart=RestartFrom.BEGINNING, params={"word": "two"})
+    assert place.finish(again).status is SUCCEEDED
+    assert place.lines() == ["one", "two"]
+
+
+def test_restart_from_a_step(place: Place) -> None:
+    place.push(
+        "w",
+        *(
+            shell(name, f"echo {name} >> {place.folder}/out", *then)
+            for name, then in [("a", ["b"]), ("b", ["c"]), ("c", [])]
+        ),
+    )
+    first = place.run("w")
+    assert place.finish(place.orchestrator.restart(first.id, restart=RestartFrom.STEP, step="b")).status is SUCCEEDED
+    assert place.lines() == ["a", "b", "c", "b", "c"]
+
+
+def test_restart_that_skips(place: Place) -> None:
+    place.push("w", shell("a", "exit 1", "b", retry_policy=NO_RETRY), noop("b"))
+    failed = place.run("w")
+    assert place.finish(place.orchestrator.restart(failed.id, skip=["a"])).status is SUCCEEDED
+    assert place.statuses() == {"a": "SKIPPED", "b": "SUCCEEDED"}
+
+
+def test_restart_of_failed_iterations(place: Place) -> None:
+    body = [
+        shell(
+            "x",
+            f"echo ${{i}} >> {place.folder}/out; test ${{i}} != 2 -o -e {place.folder}/mended",
+            retry_policy=NO_RETRY,
+        )
+    ]
+    place.push("w", foreach("each", [1, 2, 3], body, concurrency=1))
+    failed = place.run("w")
+    assert (failed.status, place.lines()) == (FAILED, ["1", "2"])
+    (place.folder / "mended").touch()
+    assert place.finish(place.orchestrator.restart(failed.id)).status is SUCCEEDED
+    assert place.lines() == ["1", "2", "2", "3"]
+
+
+def test_only_an_ended_run_is_restarted(place: Place) -> None:
+    place.push("w", noop("a"))
+    run = place.start("w")
+    with pytest.raises(UserError, match="only a run that has ended"):
+        place.orchestrator.restart(run.id)
+    place.finish(run)
+    with pytest.raises(UserError, match="has ended: it is SUCCEEDED"):
+        place.orchestrator.end(run.id, Ending.STOP)
+
+
+def statuses_of_runs(place: Place) -> list[str]:
+    return [run.status.value for run in reversed(place.orchestrator.list_runs("w"))]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ("sequential", ["IN_PROGRESS", "CREATED", "CREATED"]),
+        ("strict_sequential", ["IN_PROGRESS", "CREATED", "CREATED"]),
+        ("first_only", ["IN_PROGRESS", "STOPPED", "STOPPED"]),
+        ("last_only", ["STOPPED", "STOPPED", "IN_PROGRESS"]),
+        ({"rule": "parallel", "workflow_concurrency": 2}, ["IN_PROGRESS", "IN_PROGRESS", "CREATED"]),
+        ("serial_latest_only", ["IN_PROGRESS", "STOPPED", "CREATED"]),
+    ],
+)
+def test_run_strategies(place: Place, strategy: object, expected: list[str]) -> None:
+    place.push("w", noop("a"), properties={"run_strategy": strategy})
+    for _ in range(3):
+        place.start("w")
+    assert statuses_of_runs(place) == expected
+    place.orchestrator.work()
+    assert all(status in ("SUCCEEDED", "STOPPED") for status in statuses_of_runs(place))
+
+
+def test_a_failure_blocks_those_behind_it(place: Place) -> None:
+    place.push(
+        "w", shell("a", flaky(place, "a"), retry_policy=NO_RETRY), properties={"run_strategy": "strict_sequential"}
+    )
+    first = place.run("w")
+    second = place.start("w")
+    assert (first.status, second.status.value) == (FAILED, "CREATED")
+    (place.folder / "mended").touch()
+    place.finish(place.orchestrator.restart(first.id))
+    place.orchestrator.work()
+    assert statuses_of_runs(place) == ["SUCCEEDED", "SUCCEEDED"]
+
+
+def test_a_limit_on_a_tag(place: Place) -> None:
+    """Each step notes how many are at work; with a limit of two, never more than two."""
+    count = (
+        f"touch {place.folder}/at-work-${{i}}; ls {place.folder} | grep -c at-work >> {place.folder}/out;"
+        f" sleep 0.3; rm {place.folder}/at-work-${{i}}"
+    )
+    place.push("w", foreach("each", list(range(6)), [shell("x", count, tags=["scarce"])], concurrency=6))
+    place.orchestrator.set_limit("scarce", 2)
+    assert place.run("w").status is SUCCEEDED
+    assert max(map(int, place.lines())) <= 2
+    assert place.orchestrator.limits() == [("scarce", 2, 0)]
+
+
+def test_the_same_key_is_the_same_run(either_place: Place) -> None:
+    place = either_place
+    place.push("w", noop("a"), params={"n": long(1)})
+    first = place.orchestrator.start("w", {"n": 2}, idempotency_key="k")
+    again = place.orchestrator.start("w", {"n": "2"}, idempotency_key="k")
+    assert (again.id, again.is_repeated, first.is_repeated) == (first.id, True, False)
+    with pytest.raises(UserError, match="with other parameters"):
+        place.orchestrator.start("w", {"n": 3}, idempotency_key="k")
+
+
+def test_versions(place: Place) -> None:
+    place.push("w", noop("a"))
+    place.push("w", noop("a"))
+    place.push("w", noop("a"), noop("b"))
+    assert [found["version"] for found in place.orchestrator.versions.of("w")] == [2, 1]
+    place.orchestrator.versions.activate("w", "1")
+    place.run("w")
+    assert set(place.statuses()) == {"a"}
+    with pytest.raises(UnknownName, match="has no version 7"):
+        place.orchestrator.start("w", version="7")
+    place.orchestrator.versions.delete("w")
+    with pytest.raises(UnknownName, match="There is no workflow 'w'"):
+        place.start("w")
+    place.push("w", noop("a"))
+    assert place.run("w").number == 2
+
+
+def test_waiting_for_a_permit_costs_nothing(place: Place) -> None:
+    place.push("w", *(shell(f"s{number}", "sleep 1") for number in range(3)), properties={"step_concurrency": 1})
+    began = time.process_time()
+    assert place.run("w").status is SUCCEEDED
+    assert time.process_time() - began < 1.5

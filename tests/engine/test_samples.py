@@ -1,0 +1,139 @@
+"""Workflows in Maestro's JSON, each like one of the samples that come with Maestro, run to the end they have there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dalsegno.model.runs import RunStatus
+from dalsegno.operations.run_views import RunView
+from tests.engine.support import FAILED, STOPPED, SUCCEEDED, Place
+
+SAMPLES = Path(__file__).parent / "samples"
+
+ALL_SUCCEED = {
+    "retries-and-timeouts": ["first", "nap", "long_nap", "last"],
+    "foreach": ["before", "each", "after"],
+    "nested-foreach": ["years"],
+    "while": ["again", "after"],
+    "parent": ["begin", "waits", "forgets", "explicit", "end"],
+    "foreach-of-subworkflows": ["each", "after"],
+}
+
+
+def pushed(place: Place, *names: str) -> None:
+    for name in names:
+        place.orchestrator.push_file(SAMPLES / f"{name}.json")
+
+
+def param(place: Place, run: RunView | str, step: str, name: str) -> Any:
+    return place.steps(run)[step].params[name]["value"]
+
+
+@pytest.mark.parametrize("name", ALL_SUCCEED)
+def test_all_steps_succeed(place: Place, name: str) -> None:
+    pushed(place, "conditional", "while", "foreach", name)
+    assert place.run(name).status is SUCCEEDED
+    assert place.statuses(name) == dict.fromkeys(ALL_SUCCEED[name], "SUCCEEDED")
+
+
+@pytest.mark.parametrize(("size", "taken", "left"), [(3, "few", "many"), (5, "many", "few")])
+def test_conditions(place: Place, size: int, taken: str, left: str) -> None:
+    pushed(place, "conditional")
+    assert place.run("conditional", size=size).status is SUCCEEDED
+    assert place.statuses("conditional") == {
+        "count": "SUCCEEDED",
+        taken: "SUCCEEDED",
+        left: "UNSATISFIED",
+        "report": "SUCCEEDED",
+    }
+
+
+def test_parameters_of_other_steps(place: Place) -> None:
+    pushed(place, "retries-and-timeouts")
+    assert param(place, place.run("retries-and-timeouts"), "last", "slept") == "1 and 1"
+
+
+def test_parameters_of_iterations(place: Place) -> None:
+    pushed(place, "foreach")
+    ended = place.run("foreach")
+    assert place.steps(ended)["each"].iterations == {"total": 6, "SUCCEEDED": 6}
+    days = (20260101, 20260102, 20260103)
+    assert param(place, ended, "after", "names") == [f"{region}-{day}" for region in ("eu", "us") for day in days]
+
+
+def test_iterations_of_a_while(place: Place) -> None:
+    pushed(place, "while")
+    assert place.steps(place.run("while"))["again"].iterations == {"total": 4, "SUCCEEDED": 4}
+
+
+def test_subworkflows(place: Place) -> None:
+    pushed(place, "conditional", "while", "foreach", "parent")
+    ended = place.run("parent")
+    assert param(place, ended, "end", "total") == 40
+    started = {step.id: step.run for step in place.steps(ended).values() if step.run}
+    assert started == {"waits": "conditional/1", "forgets": "while/1", "explicit": "foreach/1"}
+    assert place.statuses("conditional/1")["many"] == "SUCCEEDED"
+    assert place.orchestrator.run("while/1").status is SUCCEEDED
+
+
+def test_a_retry_policy_that_names_what_is_not_there(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    pushed(place, "undefined-retry-policy")
+    assert place.run("undefined-retry-policy").status is SUCCEEDED
+    assert place.lines() == ["written"]
+    assert "retry_policy has no value, so the default counts" in caplog.text
+    assert "nobody" in caplog.text
+
+
+# Run strategies.
+
+
+def statuses(place: Place, workflow_id: str) -> list[RunStatus]:
+    """Oldest first."""
+    return [run.status for run in reversed(place.orchestrator.list_runs(workflow_id))]
+
+
+def test_sequential(place: Place) -> None:
+    pushed(place, "sequential")
+    first, second = place.start("sequential", n=1), place.start("sequential", n=2)
+    assert statuses(place, "sequential") == [RunStatus.IN_PROGRESS, RunStatus.CREATED]
+    (place.folder / "bad").touch()
+    assert place.finish(first).status is FAILED
+    (place.folder / "bad").unlink()
+    assert place.finish(second).status is SUCCEEDED
+    assert place.lines() == ["1", "2"]
+
+
+def test_strict_sequential(place: Place) -> None:
+    pushed(place, "strict-sequential")
+    (place.folder / "bad").touch()
+    first = place.run("strict-sequential", n=1)
+    second = place.start("strict-sequential", n=2)
+    assert statuses(place, "strict-sequential") == [FAILED, RunStatus.CREATED]
+    waits_for = place.orchestrator.waits_for(second)
+    assert waits_for is not None and waits_for.id == first.id
+    (place.folder / "bad").unlink()
+    place.orchestrator.restart(first.id)
+    assert place.finish(first).status is SUCCEEDED
+    assert place.finish(second).status is SUCCEEDED
+    assert place.lines() == ["1", "1", "2"]
+
+
+def test_first_only(place: Place) -> None:
+    pushed(place, "first-only")
+    first, second = place.start("first-only", n=1), place.start("first-only", n=2)
+    assert second.status is STOPPED
+    assert place.finish(first).status is SUCCEEDED
+    assert place.run("first-only", n=3).status is SUCCEEDED
+    assert place.lines() == ["1", "3"]
+
+
+def test_last_only(place: Place) -> None:
+    pushed(place, "last-only")
+    place.start("last-only", n=1)
+    second = place.start("last-only", n=2)
+    assert statuses(place, "last-only") == [STOPPED, RunStatus.IN_PROGRESS]
+    assert place.finish(second).status is SUCCEEDED
+    assert place.lines() == ["2"]
