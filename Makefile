@@ -11,7 +11,8 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test check format lock bench-capture bench-changes clean
+.PHONY: help setup setup-demo demo test prove-changes check format lock clean
+.PHONY: bench-capture bench-changes bench-engine bench-spark
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,8 +20,12 @@ help: ## list the targets
 demo: setup-demo ## run the demonstration: a small lake, a late row, a capture; on real Spark
 	$(BIN)/python -m dalsegno.demo
 
+# Two processes, each with a Spark of its own; a file's tests stay together. ARGS='-n 0 …' runs them in this one.
 test: setup ## run all tests (ARGS=... goes to pytest)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+prove-changes: setup ## compare captures with the truth on 1,000 random histories (ARGS=... goes to pytest)
+	$(BIN)/python -m pytest tests/iceberg/test_histories.py --histories 1000 $(ARGS)
 
 check: setup ## check format, lint and types
 	$(BIN)/ruff format --check .
@@ -36,6 +41,12 @@ bench-capture: setup ## measure how long a capture takes
 
 bench-changes: setup ## measure how long it takes to get the rows that a MERGE changed
 	$(BIN)/python -m benchmarks.changes
+
+bench-spark: setup ## measure what a Spark SQL step adds to its query
+	$(BIN)/python -m benchmarks.spark_step
+
+bench-engine: setup ## measure what the engine adds to the steps it runs, beside Dagster (ARGS=... goes to it)
+	$(BIN)/python -m benchmarks.engine $(ARGS)
 
 setup: ## make .venv for development (the other targets do it when needed)
 	@$(PYTHON) scripts/setup.py dev

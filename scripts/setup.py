@@ -73,15 +73,16 @@ def lock(name: str) -> str:
     return str(ROOT / "requirements" / f"{name}.txt")
 
 
-def uv(verb: str, *arguments: str) -> None:
+def uv(verb: str, *arguments: str, python: Path = PYTHON, hint: str | None = None) -> None:
     run(
         str(VENV / "bin" / "uv"),
         "pip",
         verb,
         "--python",
-        str(PYTHON),
+        str(python),
         *arguments,
         environment=uv_environment(),
+        hint=hint,
     )
 
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--histories", type=int, default=18, help="how many random histories tests/iceberg makes up")
+    parser.addoption("--first-history", type=int, default=1, help="the seed of the first; each one's is one more")
+
+
 def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
     """Let what follows write to the terminal: fetching jars takes a while the first time, and says so."""
     captures = config.pluginmanager.getplugin("capturemanager")

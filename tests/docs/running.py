@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,8 @@ _VARYING = (
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
     (_SNAPSHOT.pattern, "SNAPSHOT"),
     (r"[\d.]+ (bytes|kB)", "SIZE"),
-    (r"\b\d+ (s|ms|min)\b", "TIME SPAN"),
+    (r"\b\d\d:\d\d:\d\d\b", "CLOCK"),
+    (r"\b[\d.]+ (s|ms|min)\b", "TIME SPAN"),
     (r"[\w.-]+@[\w.-]+", "SOMEBODY"),
     (r"(icdc\.\w+)_[a-hjkmnp-z2-9]{10}\b", r"\1_CAPTURE"),
     (r"█+", ""),
@@ -130,13 +131,13 @@ def run_command(text: str) -> str:
     """What a command prints; ours run in this process, which is seconds faster."""
     if not text.startswith("dalsegno ") or re.search(r"[|>$&;]", text):
         return run_program(["sh", "-c", text], "", check=False)
-    with redirect_stdout(io.StringIO()) as out, redirect_stderr(out):
-        try:
-            app(shlex.split(text)[1:], prog_name="dalsegno")
-        except SystemExit:
-            # The page shows what is printed; refusals are part of it.
-            return out.getvalue()
-    return out.getvalue()
+    # With bytes below it, as a real one: logs are not always text.
+    printed = io.BytesIO()
+    out = io.TextIOWrapper(printed, encoding="utf-8", write_through=True)
+    # What is printed is what the page shows; refusals are part of it.
+    with redirect_stdout(out), redirect_stderr(out), suppress(SystemExit):
+        app(shlex.split(text)[1:], prog_name="dalsegno")
+    return printed.getvalue().decode()
 
 
 def run_program(command: list[str], text: str, *, check: bool = True) -> str:

@@ -15,7 +15,14 @@ import dalsegno
 from dalsegno import Changes, Lake, errors
 from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES, plain
-from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, Settings
+from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
+from dalsegno.model.runs import RunStatus, StepStatus
+from dalsegno.operations.run_views import RunView, StepView
+from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, ConnectionSettings, Settings
+from dalsegno.spec.params.defaults import STEP_DEFAULTS, WORKFLOW_DEFAULTS
+from dalsegno.spec.params.expressions import FUNCTIONS
+from dalsegno.spec.params.stored import param_to_json
+from dalsegno.spec.params.validators import ANNOTATIONS
 from tests.docs.givens import GIVENS
 from tests.docs.markdown import ROOT, section
 
@@ -37,11 +44,28 @@ def rows(text: str) -> dict[str, str]:
 
 def test_general_settings() -> None:
     general = rows(section(read("settings.md"), "## General"))
-    expected = [item for item in fields(Settings) if item.name not in {"root", "catalogs"}]
+    elsewhere = {"root", "catalogs", "connections", "secrets"}
+    expected = [item for item in fields(Settings) if item.name not in elsewhere and not item.name.startswith("spark_")]
     assert set(general) == {item.name for item in expected}
     for item in expected:
-        assert f"`{item.default}`" in general[item.name]
+        default = list(item.default) if isinstance(item.default, tuple) else item.default
+        assert f"`{default}`" in general[item.name]
         assert f"`{ENVIRONMENT_PREFIX}{item.name.upper()}`" in general[item.name]
+
+
+def test_spark_settings() -> None:
+    listed = rows(section(read("settings.md"), "## Spark"))
+    expected = {item.name.removeprefix("spark_"): item for item in fields(Settings) if item.name.startswith("spark_")}
+    assert set(listed) == set(expected)
+    for name, item in expected.items():
+        if item.default is not MISSING:
+            assert (f"`{item.default}`" if item.default else "\N{EN DASH}") in listed[name]
+            assert f"`{ENVIRONMENT_PREFIX}{item.name.upper()}`" in listed[name]
+
+
+def test_connection_settings() -> None:
+    listed = rows(section(read("settings.md"), "## Connections"))
+    assert set(listed) == {item.name for item in fields(ConnectionSettings) if item.name != "name"}
 
 
 def test_catalog_settings() -> None:
@@ -157,6 +181,15 @@ def test_json_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not found - described, heading
 
 
+def test_json_of_runs() -> None:
+    described = section(read("json.md"), "## run")
+    listed = set(rows(described))
+    assert {item.name for item in (*fields(RunView), *fields(StepView))} <= listed
+    assert set(StepStatus) <= listed
+    for status in RunStatus:
+        assert f"`{status}`" in described
+
+
 # The change table.
 
 
@@ -171,3 +204,34 @@ def test_change_table_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     listed = set(rows(section(read("change-table.md"), "## Properties")))
     assert set(properties) <= listed
     assert listed - set(properties) <= {"schema.name-mapping.default"}
+
+
+# Parameters.
+
+
+def test_types_modes_and_validators() -> None:
+    text = read("parameters.md")
+    assert set(rows(section(text, "## Types"))) == set(ParamType)
+    assert set(rows(section(text, "## Modes"))) == set(ParamMode)
+    listed = re.findall(r"`@(\w+)", section(text, "## Validators"))
+    assert {name.lower() for name in listed} == set(ANNOTATIONS)
+    described = rows(section(text, "## As JSON"))
+    secret = Param(ParamType.STRING, "s", is_secret=True)
+    assert set(described) == set(param_to_json(secret))
+    assert set(re.findall(r"`([A-Z_]+)`", described["source"])) == set(ParamSource)
+
+
+def test_default_parameters() -> None:
+    listed = rows(section(read("parameters.md"), "## Defaults"))
+    expected = {**WORKFLOW_DEFAULTS, **STEP_DEFAULTS}
+    assert set(listed) == set(expected)
+    for name, default in expected.items():
+        assert listed[name] == f"| `{name}` | `{default.type}` | {default.description} |"
+
+
+def test_functions_of_params() -> None:
+    listed = {
+        (found[1], len(found[2].split(",")) if found[2] else 0)
+        for found in re.finditer(r"^\| `params\.(\w+)\(([^)]*)\)`", read("parameters.md"), re.MULTILINE)
+    }
+    assert listed == set(FUNCTIONS)
