@@ -344,8 +344,9 @@ def on_a_terminal(rows: int, columns: int, folder: Path, *arguments: str) -> str
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(folder)
-        # Not the C library's idea of the environment: readline puts the size of another terminal there.
-        os.execve(command(), [command(), *arguments], dict(os.environ))
+        # Readline puts the size of another terminal there, and processes started by the test runner inherit it.
+        sizes = ("LINES", "COLUMNS")
+        os.execve(command(), [command(), *arguments], {k: v for k, v in os.environ.items() if k not in sizes})
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     printed = b""
     while True:

@@ -12,7 +12,19 @@ import pytest
 from dalsegno.errors import UnknownName, UserError
 from dalsegno.model.runs import Ending, RestartFrom
 from dalsegno.operations.run_views import RunView
-from tests.engine.support import FAILED, STOPPED, SUCCEEDED, TIMED_OUT, Place, foreach, long, noop, shell, subworkflow
+from tests.engine.support import (
+    FAILED,
+    STOPPED,
+    SUCCEEDED,
+    TIMED_OUT,
+    Place,
+    foreach,
+    long,
+    noop,
+    shell,
+    step,
+    subworkflow,
+)
 
 NO_RETRY = {"error_retry_limit": 0}
 
@@ -101,6 +113,21 @@ def test_a_step_that_takes_too_long(place: Place) -> None:
     assert ended.status is TIMED_OUT
     assert place.statuses() == {"a": "TIMED_OUT"}
     assert not is_alive(place)
+
+
+def test_steps_without_a_worker_that_take_too_long(place: Place) -> None:
+    place.push("child", step("nap", "Sleep", params={"sleep_seconds": long(300)}))
+    waiting = {
+        "nap": step("nap", "Sleep", params={"sleep_seconds": long(300)}, timeout="1s"),
+        "each": foreach("each", [1], [shell("a", LONG_JOB.format(folder=place.folder))], timeout="1s"),
+        "sub": subworkflow("sub", "child", timeout="1s"),
+    }
+    for name, each in waiting.items():
+        place.push(f"w.{name}", each)
+        ended = place.run(f"w.{name}")
+        assert (ended.status, place.statuses(ended)) == (TIMED_OUT, {name: "TIMED_OUT"})
+    assert not is_alive(place)
+    assert place.orchestrator.run("child").status is TIMED_OUT
 
 
 def test_a_run_that_takes_too_long(place: Place) -> None:

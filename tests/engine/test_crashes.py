@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.dying import in_a_process, start_and_work
+from tests.engine.dying import NEVER, start_and_work
 from tests.engine.support import SUCCEEDED, Place, expression, foreach, long, loop_while, noop, shell, subworkflow
+from tests.store.crashes import killed_at
 
 SMALL = "small"
 LARGE = "large"
@@ -71,9 +72,9 @@ def check(folder: Path, workflow_id: str) -> None:
 def crash_and_go_on(folder: Path, workflow_id: str, *, kill_at: int) -> bool:
     folder.mkdir()
     pushed(folder).orchestrator.close()
-    was_killed = in_a_process(start_and_work, str(folder), workflow_id, kill_at=kill_at)
+    was_killed = killed_at(kill_at, start_and_work, str(folder), workflow_id)
     # Whoever asked did not hear an answer, and asks again with the same key.
-    in_a_process(start_and_work, str(folder), workflow_id)
+    killed_at(NEVER, start_and_work, str(folder), workflow_id)
     check(folder, workflow_id)
     return was_killed
 
@@ -95,7 +96,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     """Every process that takes over is killed as well, a little later each time."""
     pushed(tmp_path).orchestrator.close()
     kill_at = 40
-    while in_a_process(start_and_work, str(tmp_path), LARGE, kill_at=kill_at):
+    while killed_at(kill_at, start_and_work, str(tmp_path), LARGE):
         kill_at += 40
         assert kill_at < 4000
     check(tmp_path, LARGE)

@@ -206,3 +206,13 @@ def test_a_parameter_that_cannot_be_evaluated(place: Place) -> None:
     ended = place.do(noop("a", params={"x": expression("1 / 0")}))
     assert ended.status is FAILED
     assert "x" in (ended.reason or "")
+
+
+def test_a_subworkflow_gets_secrets_by_their_names(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DALSEGNO_SECRET_DOOR", "sesame-open")
+    place.push("child", shell("c", f'printf %s "${{key}}" | wc -c >> {place.folder}/out'))
+    place.push("w", subworkflow("sub", "child"), params={"key": {"type": "STRING", "secret": "door"}})
+    assert place.run("w").status is SUCCEEDED
+    assert place.lines() == ["11"]
+    stored = (place.folder / ".dalsegno" / "dalsegno.db").read_bytes()
+    assert b"sesame-open" not in stored

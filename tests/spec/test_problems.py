@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from datetime import UTC, datetime
 
 import pytest
 
@@ -346,3 +347,15 @@ def test_warnings(text: str, expected: str) -> None:
 def test_what_runs_may_be_given_is_no_warning() -> None:
     text = jobs("id: a, type: Spark, spark: {script: 'SELECT ${COLUMNS} FROM ${a__t} JOIN ${a.t}'}")
     assert read(text).warnings == ()
+
+
+def test_values_that_break_their_rules_already() -> None:
+    text = "workflow:\n  id: w\n  params: {n: {type: LONG, value: 3, validator: param > 5}}\n  steps: []\n"
+    text = text.replace("steps: []", "steps: [{step: {id: a, type: NoOp}}]")
+    with pytest.raises(InvalidWorkflow) as refused:
+        read(text, now=datetime(2026, 11, 16, tzinfo=UTC))
+    (found,) = refused.value.problems
+    assert (found.line, found.path) == (3, "n")
+    assert "param > 5" in found.message
+    # Whoever only wants to know what is written does not ask.
+    assert read(text).definition.workflow.params["n"].value == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,11 @@ from typing import Any
 import pytest
 
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
-from dalsegno.settings import Settings, load
+from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
-from dalsegno.spark.server import running_servers, stop
 from dalsegno.steps.contract import Finished, Started, Work
 from dalsegno.steps.spark import SparkRunner
 from dalsegno.steps.spark_sessions import local_server
-from tests.conftest import uncaptured
 from tests.steps import support
 
 pytestmark = pytest.mark.spark
@@ -47,17 +44,6 @@ spark.sql(
     "SELECT max(hash(a.id, b.id)) FROM range(0, 10000000, 1, 4) a JOIN range(0, 1000000, 1, 1) b ON a.id % 7 = b.id % 7"
 ).collect()
 """
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
-    root = tmp_path_factory.mktemp("project")
-    loaded = load(working_folder=root, environment={})
-    with uncaptured(pytestconfig):
-        local_server(loaded).ensure()
-    yield loaded
-    for folder, _ in list(running_servers(root)):
-        stop(folder)
 
 
 def attempt(settings: Settings, name: str, script: str, **spark: Any) -> Work:

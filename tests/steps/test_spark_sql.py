@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,10 @@ import pytest
 
 from dalsegno.clock import utc_now
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
-from dalsegno.settings import Settings, load
-from dalsegno.spark.server import running_servers, stop
+from dalsegno.settings import Settings
 from dalsegno.steps.contract import FilledText, Finished, Running, Started, Work
 from dalsegno.steps.spark import SparkRunner
 from dalsegno.steps.spark_sessions import local_server
-from tests.conftest import uncaptured
 
 pytestmark = pytest.mark.spark
 
@@ -31,18 +29,6 @@ ENDLESS = (
 )
 
 Worker = Callable[..., Work]
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
-    """Settings with a warm server."""
-    root = tmp_path_factory.mktemp("project")
-    loaded = load(working_folder=root, environment={})
-    with uncaptured(pytestconfig):
-        local_server(loaded).ensure()
-    yield loaded
-    for folder, _ in list(running_servers(root)):
-        stop(folder)
 
 
 @pytest.fixture

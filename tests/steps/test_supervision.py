@@ -123,16 +123,16 @@ def test_poll_gives_up_after_its_patience(tmp_path: Path) -> None:
 
 
 def test_the_deadline_ends_the_job(tmp_path: Path) -> None:
-    work = attempt(tmp_path, deadline=utc_now() + timedelta(seconds=1))
+    work = attempt(tmp_path, deadline=utc_now() + timedelta(seconds=5))
     supervision.start(work, script_job(work, f"trap 'echo cleaning; exit 1' TERM; sleep {NAP} & wait"))
     end = ended(work)
     assert end.reason == "timed_out"
-    assert end.seconds < 10
+    assert end.seconds < 20
     assert "cleaning" in log_text(work)
 
 
 def test_who_does_not_listen_is_killed(tmp_path: Path) -> None:
-    work = attempt(tmp_path, deadline=utc_now() + timedelta(seconds=0.5))
+    work = attempt(tmp_path, deadline=utc_now() + timedelta(seconds=5))
     supervision.start(work, script_job(work, f"trap '' TERM; while true; do sleep {NAP}; done", grace=0.5))
     end = ended(work)
     assert (end.reason, end.signal) == ("timed_out", signal.SIGKILL)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dalsegno.cli.output import problem_fields, reporting, to_json
+from dalsegno.clock import utc_now
 from dalsegno.errors import InvalidWorkflow, Problem, UnknownName
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _checked(file: str, templates: list[str]) -> _Report:
 
     data = _read(file)
     try:
-        found = read(data, file=file, types=StepTypes(templates=dict.fromkeys(templates, TEMPLATE)))
+        types = StepTypes(templates=dict.fromkeys(templates, TEMPLATE))
+        found = read(data, file=file, types=types, now=utc_now())
     except InvalidWorkflow as error:
         return _Report(file, error.problems, refusal=error.message)
     return _Report(file, found.warnings, found.definition.workflow)

@@ -106,10 +106,6 @@ class Engine:
                 self._drain(pool)
                 self.node.leave()
 
-    def wake(self) -> None:
-        """Look again, from whatever thread."""
-        self._events.put(None)
-
     def _turn(self, pool: ThreadPoolExecutor) -> None:
         reports, noted = self._collect(self._wait_seconds())
         try:

@@ -32,7 +32,7 @@ class Seen:
     next_due: datetime | None = None
     #: Steps whose process is gone.
     lost: tuple[Report, ...] = ()
-    #: Runs that took longer than they may.
+    #: Runs, and steps without a worker, that took longer than they may.
     overdue: tuple[Report, ...] = ()
 
 
@@ -77,6 +77,8 @@ class Node:
             next_due = queue.next_due(connection, roots=roots)
             for run_id in runs.overdue(connection, now):
                 overdue.append(Report(run_id, run_id, EndWanted(Ending.TIME_OUT)))
+            for run_id, flow_id, step_id in queue.overdue(connection, now):
+                overdue.append(Report(run_id, flow_id, EndWanted(Ending.TIME_OUT, step_id)))
         return Seen(
             {(row["flow_id"], row["step_id"]): _lost(row) for row in ours},
             tuple((row["flow_id"], row["step_id"]) for row in ours if row["ending"]),

@@ -10,7 +10,7 @@ from typing import Any
 
 from dalsegno.clock import from_millis
 from dalsegno.engine.records import OpenRun
-from dalsegno.model.params import Param, ParamDefinitions, Params, ParamSource, ParamType, Value
+from dalsegno.model.params import Param, ParamDefinition, ParamDefinitions, Params, ParamSource, ParamType, Value
 from dalsegno.model.runs import Flow, StepState
 from dalsegno.model.templates import JobTemplate
 from dalsegno.model.workflow import JobStep, Step, SubworkflowStep, WhileStep
@@ -52,11 +52,20 @@ def run_definitions(workflow: ParamDefinitions, run_params: Mapping[str, Any]) -
     layers: dict[ParamSource, dict[str, Any]] = {}
     for name, given in run_params.items():
         source = ParamSource(given.get("source", ParamSource.LAUNCH.value))
-        layers.setdefault(source, {})[name] = as_definition(given["value"], ParamType(given["type"]))
+        kind = ParamType(given["type"])
+        is_named = "secret" in given
+        definition = ParamDefinition(kind, secret=given["secret"]) if is_named else as_definition(given["value"], kind)
+        layers.setdefault(source, {})[name] = definition
     given_by = [
         Layer(params, source, source in _PARENTS, source is ParamSource.RESTART) for source, params in layers.items()
     ]
     return workflow_definitions(workflow, *given_by)
+
+
+def given_param(definition: ParamDefinition, param: Param, source: ParamSource) -> dict[str, Any]:
+    """A parameter that a run is given, as it is stored: a secret by its name."""
+    content = {"secret": definition.secret} if definition.secret is not None else {"value": param.value}
+    return {"type": param.type.value, **content, "source": source.value}
 
 
 _PARENTS = frozenset({ParamSource.SUBWORKFLOW, ParamSource.FOREACH, ParamSource.WHILE})

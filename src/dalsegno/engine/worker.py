@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.jobs import Jobs, Signals
 from dalsegno.engine.records import Claim, Facts, Report
-from dalsegno.engine.scopes import Scopes
+from dalsegno.engine.scopes import Scopes, given_param
 from dalsegno.engine.starting import child_run_id, new_run
 from dalsegno.errors import DalsegnoError, ParamError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
@@ -19,8 +19,9 @@ from dalsegno.model.params import Param, ParamSource
 from dalsegno.model.retries import Retries
 from dalsegno.model.runs import LeaseLost, LoopBegan, LoopGoesOn, RunStatus, StepEnded, Waits
 from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, SubworkflowStep, WhileStep
-from dalsegno.spec.params.durations import retry_policy_of
+from dalsegno.spec.params.durations import retry_policy_of, timeout_of
 from dalsegno.spec.params.evaluation import Scope
+from dalsegno.spec.params.layers import handed_down
 from dalsegno.spec.params.loops import (
     LOOP_PARAMS,
     MOST_ITERATIONS,
@@ -128,6 +129,12 @@ class _Turn:
     def report(self, happening: Any, **facts: Any) -> Report:
         return Report(self.run.id, self.flow.id, happening, Facts(**facts))
 
+    def deadline(self) -> datetime | None:
+        """When a step that goes on without a worker must have ended; None if it says nothing of a timeout."""
+        if self.step.timeout is None:
+            return None
+        return self.now + timeout_of(self.step.timeout, self.scope().text)
+
     def waits(self, handle: Mapping[str, Any], *, until: datetime | None = None, **facts: Any) -> Report:
         held = {**handle, "attempt": self.state.attempt}
         return self.report(Waits(self.step.id, self.state.fence, until), handle=held, **facts)
@@ -203,7 +210,8 @@ class _Turn:
         found = self.scope().evaluate()
         seconds = found.params["sleep_seconds"].value if "sleep_seconds" in found.params else 3
         until = self.now + timedelta(seconds=float(str(seconds)))
-        return self.waits({"until": until.isoformat()}, until=until, params=to_stored(found.params))
+        stored = to_stored(found.params)
+        return self.waits({"until": until.isoformat()}, until=until, params=stored, deadline=self.deadline())
 
     # Loops.
 
@@ -219,7 +227,8 @@ class _Turn:
         stored = to_stored(found.params)
         if total == 0:
             return self.ended(Succeeded(), params=stored)
-        return self.report(LoopBegan(step.id, self.state.fence, total, concurrency), params=stored)
+        began = LoopBegan(step.id, self.state.fence, total, concurrency)
+        return self.report(began, params=stored, deadline=self.deadline())
 
     def _finish_loop(self, worst: RunStatus | None) -> Report:
         match worst:
@@ -251,7 +260,7 @@ class _Turn:
             )
         facts = {"params": stored, "iteration_params": to_stored(params)}
         if loop is None:
-            return self.report(LoopBegan(step.id, self.state.fence, None, 1), **facts)
+            return self.report(LoopBegan(step.id, self.state.fence, None, 1), deadline=self.deadline(), **facts)
         return self.report(LoopGoesOn(step.id, self.state.fence), **facts)
 
     def _next_loop_params(self, iteration: str) -> dict[str, Param]:
@@ -270,10 +279,11 @@ class _Turn:
         version = str(found.params["subworkflow_version"].value) if "subworkflow_version" in found.params else "active"
         blueprint = self.worker.blueprint(workflow_id, version)
         given = found.params if step.has_explicit_params else {**self._all_params(), **found.params}
+        known = {**(self.run.definitions or {}), **self.scope().definitions}
         handed = {
-            name: {"type": param.type.value, "value": param.value, "source": ParamSource.SUBWORKFLOW.value}
-            for name, param in given.items()
-            if not param.is_secret and name not in ("subworkflow_id", "subworkflow_version")
+            name: given_param(definition, given[name], ParamSource.SUBWORKFLOW)
+            for name, definition in handed_down(given, known).items()
+            if name not in ("subworkflow_id", "subworkflow_version")
         }
         with self.worker.store.database.writing() as connection:
             number = workflows.next_run_number(connection, workflow_id)
@@ -294,7 +304,7 @@ class _Turn:
         )
         stored, handle = to_stored(found.params), {"child": child["id"], "number": number, "workflow": workflow_id}
         if step.is_sync:
-            return self.waits(handle, params=stored, child=child)
+            return self.waits(handle, params=stored, child=child, deadline=self.deadline())
         held = {**handle, "attempt": self.state.attempt}
         return self.ended(Succeeded(), params=stored, handle=held, child=child)
 
@@ -306,6 +316,8 @@ class _Turn:
             levels.append(levels[-1].outer)
         for level in reversed(levels):
             found |= level.known
+            # The values of secrets are not kept: they are not yet known here.
+            found |= {name: level.own(name) for name, each in level.definitions.items() if each.secret is not None}
         return found
 
     def _finish_subworkflow(self, child_id: str) -> Report:

@@ -325,7 +325,8 @@ class Restarted:
     failed_iterations: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-Happening = (
+#: What may happen while a flow goes on.
+OpenHappening = (
     Began
     | Claimed
     | Waits
@@ -338,5 +339,5 @@ Happening = (
     | EndWanted
     | Paused
     | Resumed
-    | Restarted
 )
+Happening = OpenHappening | Restarted

@@ -49,7 +49,7 @@ class Versions:
 
     def push(self, text: str | bytes, *, file: str, folder: Path | None) -> Pushed:
         definition = with_files(
-            spec.read(text, file=file, types=self.templates.step_types()).definition,
+            spec.read(text, now=self.clock(), file=file, types=self.templates.step_types()).definition,
             ReferencedFiles.beside(folder or self.settings.root, self.settings.files_location),
         )
         workflow_id, written = definition.workflow.id, canonical.to_json(definition)

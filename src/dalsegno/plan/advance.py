@@ -33,6 +33,7 @@ from dalsegno.model.runs import (
     Loop,
     LoopBegan,
     LoopGoesOn,
+    OpenHappening,
     Paused,
     Restarted,
     Resumed,
@@ -71,20 +72,6 @@ def advance(flow: Flow, happening: Happening, now: datetime) -> Decision:
     return _Advance(flow, now).after(happening)
 
 
-_WhileOpen = (
-    Began
-    | Claimed
-    | Waits
-    | LoopBegan
-    | LoopGoesOn
-    | IterationEnded
-    | ChildEnded
-    | StepEnded
-    | LeaseLost
-    | EndWanted
-    | Paused
-    | Resumed
-)
 #: How a step ends if somebody ends it.
 _ENDED = {
     Ending.STOP: StepStatus.STOPPED,
@@ -142,7 +129,7 @@ class _Advance:
             tuple(self.ended_below),
         )
 
-    def _take(self, happening: _WhileOpen) -> None:  # noqa: PLR0912 - one branch per happening
+    def _take(self, happening: OpenHappening) -> None:  # noqa: PLR0912 - one branch per happening
         match happening:
             case Began():
                 for step_id in self.flow.graph.first:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dalsegno.errors import Problem
-from dalsegno.model.workflow import Definition
+from dalsegno.model.workflow import Definition, Workflow
 from dalsegno.spec import checks, documents, expressions
 from dalsegno.spec.nodes import from_plain
+from dalsegno.spec.params.checks import problems_of
+from dalsegno.spec.params.sel import Sel
 from dalsegno.spec.problems import Problems
 from dalsegno.spec.reading.context import Reading, StepTypes
 from dalsegno.spec.reading.workflow import read_definition
@@ -22,8 +25,13 @@ class ReadWorkflow:
     warnings: tuple[Problem, ...] = ()
 
 
-def read(text: str | bytes, *, file: str = "workflow", types: StepTypes | None = None) -> ReadWorkflow:
-    """The workflow that the text defines, in any of the dialects, YAML or JSON; raises ``InvalidWorkflow``."""
+def read(
+    text: str | bytes, *, file: str = "workflow", types: StepTypes | None = None, now: datetime | None = None
+) -> ReadWorkflow:
+    """The workflow that the text defines, in any of the dialects, YAML or JSON; raises ``InvalidWorkflow``.
+
+    Values of parameters that are known already are judged by their validators, which may ask for the time: ``now``.
+    """
     problems = Problems()
     root = documents.read(text, problems)
     if root is None:
@@ -35,7 +43,20 @@ def read(text: str | bytes, *, file: str = "workflow", types: StepTypes | None =
     lines = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text).splitlines()
     expressions.check(reading.expressions, lines, problems)
     problems.refuse(file)
+    if now is not None:
+        _check_values(definition.workflow, reading, now)
+        problems.refuse(file)
     return ReadWorkflow(definition, problems.warnings)
+
+
+def _check_values(workflow: Workflow, reading: Reading, now: datetime) -> None:
+    """What parameters are worth is known in a run; where it is known already, it must keep its rules already."""
+    owners = {"": workflow.params} | {step.id: step.params for step in workflow.all_steps()}
+    for owner, definitions in owners.items():
+        for found in problems_of(definitions, Sel(), now):
+            mark = reading.mark("param", owner, found.path[0])
+            path = ".".join(found.path)
+            reading.problems.add(found.message, mark, path, found.hint, warning=found.is_warning)
 
 
 def from_json(data: Mapping[str, Any]) -> Definition:

@@ -191,10 +191,6 @@ def step_row(connection: Connection, flow_id: str, step_id: str) -> Row | None:
     return asking.row(connection, found)
 
 
-def step_rows(connection: Connection, run_id: str) -> list[Row]:
-    return asking.rows(connection, select(steps).where(steps.c.run_id == run_id).order_by(steps.c.created_at))
-
-
 def iteration_steps(connection: Connection, flow_id: str, loop_id: str, step_id: str) -> list[tuple[int, Any]]:
     """The index of each iteration of a loop that has reached a step, and the step's parameters there."""
     found = (

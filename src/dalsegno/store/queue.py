@@ -50,6 +50,17 @@ def leased_by(connection: Connection, *conditions: ColumnElement[bool]) -> list[
     return asking.rows(connection, found.where(steps.c.lease_until.is_not(None), *conditions))
 
 
+def overdue(connection: Connection, now: datetime) -> list[Any]:
+    """(run, flow, step) of the steps that go on without a worker, and should have ended by now."""
+    found = select(steps.c.run_id, steps.c.flow_id, steps.c.step_id).where(
+        steps.c.status == "RUNNING",
+        steps.c.deadline <= now,
+        steps.c.lease_until.is_(None),
+        steps.c.ending.is_(None),
+    )
+    return list(connection.execute(found))
+
+
 def note(connection: Connection, flow_id: str, step_id: str, fence: int, values: Mapping[str, Any]) -> bool:
     """Keep what a worker tells of its step; False if it is no longer its step."""
     mine = (steps.c.flow_id == flow_id, steps.c.step_id == step_id, steps.c.fence == fence)

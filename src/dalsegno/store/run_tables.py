@@ -133,6 +133,12 @@ Index(
     sqlite_where=steps.c.lease_until.is_not(None),
     postgresql_where=steps.c.lease_until.is_not(None),
 )
+Index(
+    "ix_steps_deadline",
+    steps.c.deadline,
+    sqlite_where=steps.c.status == "RUNNING",
+    postgresql_where=steps.c.status == "RUNNING",
+)
 Index("ix_steps_run_id", steps.c.run_id, steps.c.status)
 
 templates = Table(

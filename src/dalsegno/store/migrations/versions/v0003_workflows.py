@@ -130,6 +130,13 @@ def upgrade() -> None:
         sqlite_where=sa.text("ready_at IS NOT NULL"),
         postgresql_where=sa.text("ready_at IS NOT NULL"),
     )
+    op.create_index(
+        "ix_steps_deadline",
+        "steps",
+        ["deadline"],
+        sqlite_where=sa.text("status = 'RUNNING'"),
+        postgresql_where=sa.text("status = 'RUNNING'"),
+    )
     op.create_index("ix_steps_run_id", "steps", ["run_id", "status"])
 
     op.create_table(
