@@ -229,6 +229,30 @@ def test_restart_of_failed_iterations(place: Place) -> None:
     assert place.lines() == ["1", "2", "2", "3"]
 
 
+def test_restart_of_a_subworkflow_that_failed(either_place: Place) -> None:
+    """What the subworkflow has done it does not do again; the second time it gets what has changed since."""
+    place = either_place
+    place.push(
+        "child",
+        shell("first", f"echo first >> {place.folder}/out", "second"),
+        shell("second", f"test ${{word}} = good && echo ${{word}} >> {place.folder}/out", retry_policy=NO_RETRY),
+    )
+    place.push("w", subworkflow("sub", "child"), params={"word": {"type": "STRING", "value": "bad"}})
+    failed = place.run("w")
+    assert failed.status is FAILED
+    assert place.finish(place.orchestrator.restart(failed.id)).status is FAILED
+    again = place.orchestrator.restart(failed.id, params={"word": "good"})
+    assert place.finish(again).status is SUCCEEDED
+    assert place.lines() == ["first", "good"]
+    child = place.orchestrator.run("child/1")
+    assert (child.status, child.attempt) == (SUCCEEDED, 3)
+
+    anew = place.orchestrator.restart(failed.id, restart=RestartFrom.BEGINNING)
+    assert place.finish(anew).status is SUCCEEDED
+    assert place.lines() == ["first", "good", "first", "good"]
+    assert place.steps(again)["sub"].run == "child/2"
+
+
 def test_only_an_ended_run_is_restarted(place: Place) -> None:
     place.push("w", noop("a"))
     run = place.start("w")

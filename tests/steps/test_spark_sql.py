@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import pytest
 
 from dalsegno.clock import utc_now
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
-from dalsegno.settings import Settings
+from dalsegno.settings import Settings, load
+from dalsegno.spark.server import running_servers
 from dalsegno.steps.contract import FilledText, Finished, Running, Started, Work
 from dalsegno.steps.spark import SparkRunner
 from dalsegno.steps.spark_sessions import local_server
@@ -113,6 +115,25 @@ def test_a_file_of_sql(worker: Worker, settings: Settings) -> None:
     work = worker("query.sql", filled=filled)
     assert outcome_of(work) == Succeeded({"day": "2026-01-02", "row_count": 1})
     assert "-- of 2026-01-02; ***" in work.log.read_text()
+
+
+@pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")
+def test_a_server_of_somebody_else(settings: Settings, tmp_path: Path) -> None:
+    """What ``spark.remote`` names is used as it is, and no server is started."""
+    project = tmp_path / "project"
+    project.mkdir()
+    address = local_server(settings).ensure().address
+    remote = load(working_folder=project, environment={"DALSEGNO_SPARK_REMOTE": address})
+    query = {"spark": {"script": "SELECT version() LIKE '4.%' AS is_new"}}
+    work = Work("w", 1, "s", 1, f"{tmp_path.name}.1", query, tmp_path, remote)
+    assert outcome_of(work) == Succeeded({"is_new": True, "row_count": 1})
+    assert not list(running_servers(project))
+
+    nobody = replace(remote, spark_remote="sc://127.0.0.1:1")
+    outcome = outcome_of(replace(work, attempt=2, key=f"{tmp_path.name}.2", folder=project, settings=nobody))
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.PLATFORM
+    assert "cannot be used: UNAVAILABLE" in outcome.message
 
 
 def test_conf_is_for_this_step_only(worker: Worker) -> None:

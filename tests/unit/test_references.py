@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote
 
 import fsspec
 import pytest
@@ -107,3 +111,55 @@ def test_what_cannot_be_read(folder: Path) -> None:
         read_file(Reference("FILE", "binary"))
     with pytest.raises(PlatformError, match="cannot be read"):
         ReferencedFiles("nowhere://flows")(Reference("S3", "x.sql"))
+
+
+class Objects(BaseHTTPRequestHandler):
+    """One object, as S3 and Google Cloud Storage hand it out; whoever asks must have signed for S3."""
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        path, data = self.path.partition("?")[0], b"SELECT 'far away'"
+        is_signed = self.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256 Credential=somebody/")
+        found = (path == "/bucket/sql/far.sql" and is_signed) or path == "/storage/v1/b/bucket/o/sql%2Ffar.sql"
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(data) if found else 0))
+        self.end_headers()
+        if found and self.command == "GET":
+            self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Tests are quiet."""
+
+
+@pytest.fixture
+def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Objects)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"127.0.0.1:{server.server_port}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    yield address
+    server.shutdown()
+    server.server_close()
+
+
+def test_s3(object_store: str) -> None:
+    assert ReferencedFiles(".")(Reference("S3", "s3://bucket/sql/far.sql")) == "SELECT 'far away'"
+    assert ReferencedFiles("s3://bucket/sql")(Reference("S3", "far.sql")) == "SELECT 'far away'"
+    with pytest.raises(UnknownName, match="s3://bucket/sql/other.sql, which is not there"):
+        ReferencedFiles("s3://bucket/sql")(Reference("S3", "other.sql"))
+
+
+def test_google_cloud(object_store: str) -> None:
+    elsewhere = f"?scheme=http&endpoint_override={quote(object_store)}"
+    name = f"gs://anonymous@bucket/sql/far.sql{elsewhere}"
+    assert ReferencedFiles(".")(Reference("GS", name)) == "SELECT 'far away'"
+    with pytest.raises(UnknownName):
+        ReferencedFiles(".")(Reference("GS", f"gs://anonymous@bucket/none{elsewhere}"))

@@ -35,6 +35,11 @@ def deliver(entry: Entry, run_id: str, message: Mapping[str, Any]) -> None:
         case {"kind": "end_child", "flow": flow_id, "step": step_id, "ending": ending}:
             for child in runs.open_children(entry.connection, flow_id, step_id):
                 end(entry, child, Ending(ending))
+        case {"kind": "restart", "attempt": attempt, "changes": changes}:
+            run = entry.open(run_id)
+            if run.row["attempt"] < attempt:
+                runs.hold_workflow(entry.connection, run.workflow_id)
+                restart(entry, run, Restarted(), changes)
         case {"kind": "end", "ending": ending}:
             end(entry, run_id, Ending(ending))
 

@@ -224,9 +224,14 @@ class Entry:
             self.send(run.row["parent_run"], message)
 
     def _begin_child(self, run: OpenRun, flow: Flow, step_id: str, values: Mapping[str, Any]) -> None:
-        if runs.run_row(self.connection, values["id"]) is None:
+        known = runs.run_row(self.connection, values["id"])
+        if known is None:
             runs.add_run(self.connection, {**values, "created_at": self.now})
             self.tell(values["id"], "run", {"status": RunStatus.CREATED.value})
+        elif known["attempt"] < values["attempt"]:
+            changes = {name: values[name] for name in ("run_params", "params")}
+            self.send(values["id"], {"kind": "restart", "attempt": values["attempt"], "changes": changes})
+            return
         self.send(values["id"], {"kind": "admit", "workflow": values["workflow_id"]})
 
     # Saving.

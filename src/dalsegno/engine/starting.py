@@ -11,9 +11,10 @@ from typing import Any
 from dalsegno.clock import to_millis
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import OpenRun
-from dalsegno.engine.scopes import Scopes
+from dalsegno.engine.scopes import Scopes, run_definitions
 from dalsegno.model.runs import RunStatus
 from dalsegno.spec.params.durations import timeout_of
+from dalsegno.spec.params.layers import affected
 from dalsegno.spec.params.stored import to_stored
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -75,3 +76,14 @@ def evaluated(scopes: Scopes, blueprint: Blueprint, row: dict[str, Any], now: da
     if blueprint.workflow.timeout is not None:
         initiator["timeout_seconds"] = timeout_of(blueprint.workflow.timeout, scope.text).total_seconds()
     return {**row, "params": params, "initiator": initiator}
+
+
+def with_params(
+    scopes: Scopes, blueprint: Blueprint, row: Mapping[str, Any], given: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
+    """The row of a run that is given other parameters: what was made of these is made anew, the rest stays."""
+    run_params = {**row["run_params"], **given}
+    definitions = run_definitions(blueprint.workflow.params, run_params)
+    made_anew = affected(definitions, set(given), scopes.expressions)
+    kept = {name: param for name, param in row["params"].items() if name not in made_anew}
+    return evaluated(scopes, blueprint, {**row, "run_params": run_params, "params": kept}, now)

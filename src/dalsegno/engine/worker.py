@@ -12,12 +12,12 @@ from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.jobs import Jobs, Signals
 from dalsegno.engine.records import Claim, Facts, Report
 from dalsegno.engine.scopes import Scopes, given_param
-from dalsegno.engine.starting import child_run_id, new_run
+from dalsegno.engine.starting import child_run_id, new_run, with_params
 from dalsegno.errors import DalsegnoError, ParamError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.model.params import Param, ParamSource
 from dalsegno.model.retries import Retries
-from dalsegno.model.runs import LeaseLost, LoopBegan, LoopGoesOn, RunStatus, StepEnded, Waits
+from dalsegno.model.runs import LeaseLost, LoopBegan, LoopGoesOn, RestartFrom, RunStatus, StepEnded, Waits
 from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, SubworkflowStep, WhileStep
 from dalsegno.spec.params.durations import retry_policy_of, timeout_of
 from dalsegno.spec.params.evaluation import Scope
@@ -273,7 +273,7 @@ class _Turn:
 
     def _subworkflow(self, step: SubworkflowStep) -> Report:
         if self.memory.handle is not None:
-            return self._finish_subworkflow(self.memory.handle["child"])
+            return self._finish_subworkflow(self.memory.handle["child"], self.memory.handle.get("run", 1))
         found = self.scope().evaluate()
         workflow_id = str(found.params["subworkflow_id"].value)
         version = str(found.params["subworkflow_version"].value) if "subworkflow_version" in found.params else "active"
@@ -285,9 +285,35 @@ class _Turn:
             for name, definition in handed_down(given, known).items()
             if name not in ("subworkflow_id", "subworkflow_version")
         }
+        child = self._child_again(blueprint, handed) or self._new_child(step, blueprint, handed)
+        stored = to_stored(found.params)
+        handle = {"child": child["id"], "number": child["number"], "workflow": workflow_id, "run": child["attempt"]}
+        if step.is_sync:
+            return self.waits(handle, params=stored, child=child, deadline=self.deadline())
+        held = {**handle, "attempt": self.state.attempt}
+        return self.ended(Succeeded(), params=stored, handle=held, child=child)
+
+    def _child_again(self, blueprint: Blueprint, handed: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The run that an earlier attempt began and that did not succeed, if what did not complete is run again."""
+        restart = self.run.row["initiator"].get("restart") or {}
+        if restart.get("from") != RestartFrom.INCOMPLETE.value:
+            return None
+        with self.worker.store.database.reading() as connection:
+            row = runs.last_child(connection, self.flow.id, self.step.id)
+        if row is None or row["workflow_id"] != blueprint.workflow.id or row["status"] == RunStatus.SUCCEEDED.value:
+            return None
+        if not RunStatus(row["status"]).is_final:
+            # Somebody has restarted it already.
+            return row
+        other = {name: given for name, given in handed.items() if row["run_params"].get(name) != given}
+        same_version = self.worker.blueprint(row["workflow_id"], str(row["version"]))
+        changed = with_params(self.worker.scopes, same_version, row, other, self.now)
+        return {**changed, "attempt": row["attempt"] + 1}
+
+    def _new_child(self, step: SubworkflowStep, blueprint: Blueprint, handed: Mapping[str, Any]) -> Mapping[str, Any]:
         with self.worker.store.database.writing() as connection:
-            number = workflows.next_run_number(connection, workflow_id)
-        child = new_run(
+            number = workflows.next_run_number(connection, blueprint.workflow.id)
+        return new_run(
             self.worker.scopes,
             blueprint,
             run_id=child_run_id(self.flow.id, step.id, self.state.attempt),
@@ -302,11 +328,6 @@ class _Turn:
                 "root_run": self.run.row["root_run"],
             },
         )
-        stored, handle = to_stored(found.params), {"child": child["id"], "number": number, "workflow": workflow_id}
-        if step.is_sync:
-            return self.waits(handle, params=stored, child=child, deadline=self.deadline())
-        held = {**handle, "attempt": self.state.attempt}
-        return self.ended(Succeeded(), params=stored, handle=held, child=child)
 
     def _all_params(self) -> dict[str, Param]:
         scope = self.worker.scopes.around(self.run, self.flow, self.now)
@@ -320,13 +341,13 @@ class _Turn:
             found |= {name: level.own(name) for name, each in level.definitions.items() if each.secret is not None}
         return found
 
-    def _finish_subworkflow(self, child_id: str) -> Report:
+    def _finish_subworkflow(self, child_id: str, attempt: int) -> Report:
         with self.worker.store.database.reading() as connection:
             row = runs.run_row(connection, child_id)
         if row is None:
             return self.ended(Failed(FailureKind.FATAL, f"The run {child_id} of the subworkflow is gone."))
         name = f"{row['workflow_id']}/{row['number']}"
-        match RunStatus(row["status"]):
+        match RunStatus(row["status"]) if row["attempt"] >= attempt else None:
             case RunStatus.SUCCEEDED:
                 return self.ended(Succeeded())
             case RunStatus.STOPPED:
@@ -337,5 +358,5 @@ class _Turn:
                 because = f": {row['reason']}" if row["reason"] else "."
                 return self.ended(Failed(FailureKind.FATAL, f"The subworkflow {name} failed{because}"))
             case _:
-                # Woken too early: wait on.
+                # Woken too early, or it has not begun again yet: wait on.
                 return self.waits(self.memory.handle or {})

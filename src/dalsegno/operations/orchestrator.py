@@ -22,8 +22,8 @@ from dalsegno.engine.jobs import Jobs, attempt_folder
 from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.node import Node, process_began
 from dalsegno.engine.records import Report
-from dalsegno.engine.scopes import Scopes, run_definitions
-from dalsegno.engine.starting import evaluated, new_run, new_run_id
+from dalsegno.engine.scopes import Scopes
+from dalsegno.engine.starting import new_run, new_run_id, with_params
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.params import ParamSource
@@ -43,7 +43,6 @@ from dalsegno.operations.run_params import given_params
 from dalsegno.operations.run_views import RunView, StepView, run_view, step_views
 from dalsegno.operations.workflow_versions import Pushed, Versions
 from dalsegno.settings import Settings
-from dalsegno.spec.params.layers import affected
 from dalsegno.spec.params.sel import Sel
 from dalsegno.steps.registry import runner
 from dalsegno.store import Store, flows, queue, run_tables, runs, workflows
@@ -338,23 +337,13 @@ class Orchestrator:
             )
         changes: dict[str, Any] = {}
         if params:
-            changes = self._changed_params(row, blueprint, params)
+            given = given_params(blueprint, params, ParamSource.RESTART)
+            changed = with_params(self.scopes, blueprint, row, given, self.clock())
+            changes = {name: changed[name] for name in ("run_params", "params")}
         skipped = {each: tuple(blueprint.root.steps[each].successors) for each in skip}
         self.ledger.restart(row["id"], Restarted(restart, step, skipped), self.clock(), changes)
         self.deliver()
         return self.run(row["id"])
-
-    def _changed_params(
-        self, row: Mapping[str, Any], blueprint: Blueprint, params: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """The parameters of a run with some changed: what was made of these is made anew, the rest stays."""
-        given = given_params(blueprint, params, ParamSource.RESTART)
-        run_params = {**row["run_params"], **given}
-        definitions = run_definitions(blueprint.workflow.params, run_params)
-        made_anew = affected(definitions, set(given), self.scopes.expressions)
-        kept = {name: param for name, param in row["params"].items() if name not in made_anew}
-        changed = {**row, "run_params": run_params, "params": kept}
-        return {"run_params": run_params, "params": evaluated(self.scopes, blueprint, changed, self.clock())["params"]}
 
     def _happen(self, row: Mapping[str, Any], flow_id: str, happening: Happening, step: str) -> None:
         with self.store.database.reading() as connection:

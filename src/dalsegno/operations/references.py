@@ -9,6 +9,8 @@ from dalsegno.errors import PlatformError, UnknownName, UserError
 from dalsegno.spec.documents import BYTES
 from dalsegno.spec.files import Reference
 
+#: Left to itself, PyArrow tries for a quarter of an hour to find somebody's credentials for Google Cloud.
+_PATIENCE = "retry_limit_seconds=30"
 _SCHEMES = {"S3": ("s3", "s3a", "s3n"), "GS": ("gs", "gcs"), "FILE": ("file",)}
 
 
@@ -64,7 +66,7 @@ def _read_address(address: str, written: str) -> str:
 
     try:
         try:
-            system, path = FileSystem.from_uri(address)
+            system, path = FileSystem.from_uri(_impatient(address))
         except (ArrowInvalid, ArrowNotImplementedError):
             data = _read_with_fsspec(address)
         else:
@@ -77,6 +79,12 @@ def _read_address(address: str, written: str) -> str:
     if len(data) > BYTES:
         raise _too_large(written)
     return _decoded(data, written)
+
+
+def _impatient(address: str) -> str:
+    if not address.startswith(("gs://", "gcs://")) or "retry_limit_seconds=" in address:
+        return address
+    return f"{address}{'&' if '?' in address else '?'}{_PATIENCE}"
 
 
 def _read_with_fsspec(address: str) -> bytes:

@@ -107,6 +107,11 @@ def open_children(connection: Connection, flow_id: str, step_id: str) -> list[st
     return list(connection.execute(found).scalars())
 
 
+def last_child(connection: Connection, flow_id: str, step_id: str) -> Row | None:
+    """The run that a subworkflow's step has started last."""
+    return next(iter(run_rows(connection, runs.c.parent_flow == flow_id, runs.c.parent_step == step_id, limit=1)), None)
+
+
 def add_events(connection: Connection, happened: Sequence[Mapping[str, Any]]) -> None:
     if happened:
         connection.execute(insert(events), list(happened))
