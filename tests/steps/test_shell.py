@@ -62,6 +62,12 @@ def test_a_failure_says_what_was_said_last(tmp_path: Path) -> None:
     assert failed.outputs == {"a": "1"}
 
 
+def test_where_java_was_when_it_failed_is_left_out(tmp_path: Path) -> None:
+    stack = "Caused by: x.NoSuchThing: at home\n" + "\tat a.b.C.d(C.java:3)\n" * 9 + "\t... 31 more\n"
+    failed = failure(SHELL, attempt(tmp_path, {"shell": {"script": f"printf %s '{stack}'; exit 1"}}))
+    assert failed.message == "The job ended with exit code 1. It last said:\nCaused by: x.NoSuchThing: at home"
+
+
 @pytest.mark.parametrize(
     ("script", "kind"),
     [("exit 75", FailureKind.PLATFORM), ("kill -KILL $$", FailureKind.PLATFORM), ("kill -SEGV $$", FailureKind.USER)],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,10 @@ from typing import Any
 import pytest
 
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
-from dalsegno.settings import Settings
+from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
-from dalsegno.steps.contract import Finished, Started, Work
+from dalsegno.spark.server import running_servers
+from dalsegno.steps.contract import Finished, Running, Started, Work
 from dalsegno.steps.spark import SparkRunner
 from dalsegno.steps.spark_sessions import local_server
 from tests.steps import support
@@ -106,29 +109,56 @@ def test_ending_a_script_ends_its_work_in_spark(settings: Settings) -> None:
     assert isinstance(ended.outcome, Stopped)
 
 
-def test_sql_that_is_submitted(settings: Settings) -> None:
+def test_sql_that_is_submitted(tmp_path: Path) -> None:
+    """In a project where no server runs, and none is started."""
     script = (
         "CREATE NAMESPACE IF NOT EXISTS lake.db; CREATE TABLE lake.db.own (id INT) USING iceberg; "
         "INSERT INTO lake.db.own VALUES (41); SELECT id + 1 AS answer, '${' AS odd FROM lake.db.own"
     )
-    work = support.attempt(settings.root, {"spark": {"script": script, "submit": True}}, settings=settings)
-    assert outcome_of(work) == Succeeded({}), support.log_text(work)
+    settings = load(working_folder=tmp_path, environment={})
+    work = support.attempt(tmp_path, {"spark": {"script": script, "submit": True}}, settings=settings)
+    # Waited for in two parts, as an engine does.
+    assert isinstance(RUNNER.start(work), Started)
+    assert isinstance(RUNNER.poll(work, 0), Running)
+    finished = RUNNER.poll(work, 300)
+    assert finished == Finished(Succeeded({})), support.log_text(work)
     assert "|42    |${ |" in support.log_text(work)
     # What may hold passwords is gone.
     assert not (work.folder / "spark.properties").exists()
+    assert not list(running_servers(tmp_path))
 
 
-def test_a_jar_with_a_class(settings: Settings) -> None:
+COUNTING = """
+import org.apache.spark.sql.SparkSession;
+public class Counting {
+    public static void main(String[] args) {
+        SparkSession spark = SparkSession.builder().getOrCreate();
+        long rows = spark.range(Long.parseLong(args[0])).count();
+        System.out.println("counted " + rows + " with " + spark.conf().get("spark.x"));
+    }
+}
+"""
+
+
+def test_a_jar_with_a_class(tmp_path: Path) -> None:
+    if not shutil.which("javac") or not shutil.which("jar"):
+        pytest.skip("there is no Java compiler")
     import pyspark
 
-    [jar] = Path(str(pyspark.__file__)).parent.glob("jars/spark-sql_*.jar")
-    # Any class with a main: this one says which arguments it takes.
-    spark = {"jar": jar.as_uri(), "class": "org.apache.spark.NoSuchClass", "args": ["x"], "master": "local[1]"}
-    work = support.attempt(settings.root, {"spark": spark}, settings=settings)
-    failed = outcome_of(work)
+    libraries = Path(str(pyspark.__file__)).parent / "jars" / "*"
+    (tmp_path / "Counting.java").write_text(COUNTING)
+    subprocess.run(["javac", "-classpath", str(libraries), "Counting.java"], cwd=tmp_path, check=True)
+    subprocess.run(["jar", "--create", "--file=counting.jar", "Counting.class"], cwd=tmp_path, check=True)
+    spark = {"jar": (tmp_path / "counting.jar").as_uri(), "args": ["7"], "master": "local[1]", "conf": {"spark.x": "z"}}
+    work = support.attempt(tmp_path, {"spark": {**spark, "class": "Counting", "deploy_mode": "client"}})
+    assert outcome_of(work) == Succeeded({}), support.log_text(work)
+    assert "counted 7 with z" in support.log_text(work)
+
+    other = support.attempt(tmp_path, {"spark": {**spark, "class": "NoSuchClass"}})
+    failed = outcome_of(other)
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.USER
-    assert "org.apache.spark.NoSuchClass" in support.log_text(work)
+    assert "NoSuchClass" in failed.message
 
 
 @pytest.mark.parametrize(

@@ -145,19 +145,20 @@ def test_conf_is_for_this_step_only(worker: Worker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "expected"),
+    ("script", "kind", "expected"),
     [
-        ("SELEC 1", "[PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'."),
-        ("SELECT * FROM lake.db.nothing", "[TABLE_OR_VIEW_NOT_FOUND]"),
-        ("SELECT 1; SELECT 1/0", "[DIVIDE_BY_ZERO] Division by zero."),
-        ("SELECT raise_error('s3cret is out')", "*** is out"),
+        ("SELEC 1", FailureKind.FATAL, "[PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'."),
+        ("SELECT * FROM lake.db.nothing", FailureKind.FATAL, "[TABLE_OR_VIEW_NOT_FOUND]"),
+        ("SELECT 1; SELECT 1/0", FailureKind.USER, "[DIVIDE_BY_ZERO] Division by zero."),
+        ("SELECT raise_error('s3cret is out')", FailureKind.USER, "*** is out"),
     ],
 )
-def test_mistakes_in_sql_are_the_users(worker: Worker, script: str, expected: str) -> None:
+def test_mistakes_in_sql_are_the_users(worker: Worker, script: str, kind: FailureKind, expected: str) -> None:
+    """Those in the statement itself would be made again by another attempt."""
     work = worker(script, secrets=("s3cret",))
     outcome = outcome_of(work)
     assert isinstance(outcome, Failed)
-    assert outcome.kind is FailureKind.USER
+    assert outcome.kind is kind
     assert expected in outcome.message
     assert "\n" not in outcome.message
     assert outcome.message in work.log.read_text()

@@ -153,7 +153,7 @@ def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_s3(object_store: str) -> None:
     assert ReferencedFiles(".")(Reference("S3", "s3://bucket/sql/far.sql")) == "SELECT 'far away'"
     assert ReferencedFiles("s3://bucket/sql")(Reference("S3", "far.sql")) == "SELECT 'far away'"
-    with pytest.raises(UnknownName, match="s3://bucket/sql/other.sql, which is not there"):
+    with pytest.raises(UnknownName, match=r"s3://bucket/sql/other\.sql, which is not there"):
         ReferencedFiles("s3://bucket/sql")(Reference("S3", "other.sql"))
 
 

@@ -104,7 +104,7 @@ def _psycopg(uri: str) -> str:
     return f"postgresql+psycopg{separator}{rest}" if scheme in ("postgres", "postgresql") else uri
 
 
-def _make_local_folders(catalog: CatalogSettings) -> None:
+def make_local_folders(catalog: CatalogSettings) -> None:
     """A catalog on SQLite needs the folder of its file, which a first use finds missing."""
     prefix = "sqlite:///"
     if catalog.uri and catalog.uri.startswith(prefix):
@@ -130,7 +130,7 @@ class Catalog:
     @cached_property
     def pyiceberg(self) -> PyIcebergCatalog:
         """The connection, made on first use."""
-        _make_local_folders(self.settings)
+        make_local_folders(self.settings)
         with self._talking("be reached"):
             return load_catalog(self.settings.name, **pyiceberg_properties(self.settings))
 

@@ -8,6 +8,8 @@ from dalsegno.model.outcomes import FailureKind
 
 #: Classes of SQLSTATE that do not speak of the statement: connections, conflicts, resources, the system.
 _PLATFORM_STATES = ("08", "40", "53", "57", "58", "XX")
+#: The class of what is wrong with the statement itself, such as its syntax or a name in it: trying again is no use.
+_FATAL_STATE = "42"
 _PLATFORM_CONDITIONS = ("INVALID_HANDLE", "INVALID_CURSOR")
 _PLATFORM_STATUSES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "CANCELLED")
 #: What Java and Iceberg say, without a SQLSTATE, where the same statement may succeed next time.
@@ -54,8 +56,9 @@ def explained(error: Exception) -> Failure:
         or state.startswith(_PLATFORM_STATES)
         or (not state and any(word in text for word in _PLATFORM_WORDS))
     )
+    certain = FailureKind.FATAL if state.startswith(_FATAL_STATE) else FailureKind.USER
     return Failure(
-        FailureKind.PLATFORM if is_platform else FailureKind.USER,
+        FailureKind.PLATFORM if is_platform else certain,
         text.partition("\n")[0] or type(error).__name__,
         _HINTS.get(condition.partition(".")[0]),
         text,

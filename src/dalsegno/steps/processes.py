@@ -6,6 +6,7 @@ A type of this kind says which command it is (``job``), and everything else is h
 from __future__ import annotations
 
 import errno
+import re
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +27,9 @@ TEMPORARY_FAILURE = 75
 WRONG_CONFIGURATION = 78
 
 #: How much of a log is told in the message of a failure.
-_LAST_LINES, _LAST_BYTES = 5, 2000
+_LAST_LINES, _LINE_CHARACTERS, _LAST_BYTES = 5, 400, 64 * 1024
+#: Where Java was when it failed comes after why it did, and is long.
+_JAVA_STACK = re.compile(r"\s+(at \S+\(.*\)|\.\.\. \d+ (more|common frames omitted))")
 #: What the kernel says when it cannot start a process now, but perhaps later.
 _PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
 
@@ -152,5 +155,6 @@ def last_lines(log: Path) -> str:
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return ""
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+    told = [line.rstrip() for line in text.splitlines() if line.strip() and not _JAVA_STACK.match(line)]
+    lines = [line[:_LINE_CHARACTERS] for line in told[-_LAST_LINES:]]
     return " It last said:\n" + "\n".join(lines) if lines else ""

@@ -42,7 +42,7 @@ class SparkProcessRunner(ProcessRunner):
     def poll(self, work: Work, patience: float) -> Running | Finished:
         state = super().poll(work, patience)
         if isinstance(state, Running):
-            spark_sessions.keep_warm(work.settings)
+            spark_sessions.keep_warm(work)
         return state
 
     def cancel(self, work: Work) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
-from dalsegno.iceberg.catalogs import spark_configuration
+from dalsegno.iceberg.catalogs import make_local_folders, spark_configuration
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
@@ -20,7 +20,9 @@ _OPENED = "spark-session"
 
 
 def catalog_conf(settings: Settings) -> dict[str, str]:
-    """What makes Spark see the catalogs of the settings."""
+    """What makes Spark see the catalogs of the settings, and be able to use those in files."""
+    for catalog in settings.catalogs.values():
+        make_local_folders(catalog)
     return {key: value for catalog in settings.catalogs.values() for key, value in spark_configuration(catalog).items()}
 
 
@@ -38,9 +40,11 @@ def server_address(settings: Settings, say: Say) -> str:
     return settings.spark_remote or local_server(settings).ensure(say).address
 
 
-def keep_warm(settings: Settings) -> None:
-    if not settings.spark_remote:
-        local_server(settings).use()
+def keep_warm(work: Work) -> None:
+    """Say that the server is still needed, if the attempt uses the local one."""
+    marker = work.folder / _OPENED
+    if marker.exists() and not work.settings.spark_remote:
+        local_server(work.settings).use()
 
 
 def opened(work: Work, conf: Mapping[str, str], say: Say = unsaid) -> Session:
