@@ -16,9 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dalsegno.capture.changes import Changes
+    from dalsegno.capture.lake import Lake
     from dalsegno.errors import DalsegnoError, DataError, PlatformError, UserError
-    from dalsegno.operations.changes import Changes
-    from dalsegno.operations.lake import Lake
     from dalsegno.settings import Settings
 
 __version__ = "0.1.0"
@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Changes": "dalsegno.operations.changes",
+    "Changes": "dalsegno.capture.changes",
     "DalsegnoError": "dalsegno.errors",
     "DataError": "dalsegno.errors",
-    "Lake": "dalsegno.operations.lake",
+    "Lake": "dalsegno.capture.lake",
     "PlatformError": "dalsegno.errors",
     "Settings": "dalsegno.settings",
     "UserError": "dalsegno.errors",

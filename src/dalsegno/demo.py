@@ -12,12 +12,12 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dalsegno.capture.changes import Changes
+from dalsegno.capture.lake import Lake
 from dalsegno.cli import text
 from dalsegno.clock import utc_now
 from dalsegno.errors import DalsegnoError
 from dalsegno.iceberg.catalogs import spark_configuration
-from dalsegno.operations.changes import Changes
-from dalsegno.operations.lake import Lake
 from dalsegno.settings import load
 from dalsegno.spark.session import local_session
 

@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"settings", "model"}),
     frozenset({"plan", "spec"}),
     frozenset({"iceberg", "spark", "store"}),
+    frozenset({"capture"}),
     frozenset({"steps"}),
     frozenset({"engine"}),
     frozenset({"operations"}),

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from dalsegno.capture.planning import TablePlan
 from dalsegno.cli import text
 from dalsegno.errors import UnknownName
 from dalsegno.model.captures import ChangeKind, Mode
-from dalsegno.operations.planning import TablePlan
 from dalsegno.plan.forecast import Cost
 from tests.iceberg.support import COPY_ON_WRITE, MERGE_MANIFESTS, MERGE_ON_READ, Place, Source
 

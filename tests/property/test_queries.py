@@ -10,7 +10,7 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalsegno.operations.queries import Engine, compared
+from dalsegno.capture.queries import Engine, compared
 
 Row = tuple[int | None, str | None]
 ROWS = st.lists(st.tuples(st.none() | st.integers(0, 4), st.none() | st.sampled_from(["a", "b"])), max_size=8)

@@ -16,7 +16,7 @@ from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 
 if TYPE_CHECKING:
-    from dalsegno.operations.lake import Lake
+    from dalsegno.capture.lake import Lake
 
 #: The first that fits counts. 1 is left to programming errors, 2 is also what a wrong option gives.
 EXIT_CODES: tuple[tuple[type[DalsegnoError], int], ...] = ((UserError, 2), (DataError, 3), (PlatformError, 4))
@@ -59,7 +59,7 @@ def problem_fields(problem: Problem) -> dict[str, Any]:
 def opened(settings_file: Path | None, *, as_json: bool = False) -> Iterator[Lake]:
     """The lake of the settings in force, with errors reported."""
     with reporting(as_json=as_json):
-        from dalsegno.operations.lake import Lake  # noqa: PLC0415 - PyIceberg takes seconds to import
+        from dalsegno.capture.lake import Lake  # noqa: PLC0415 - PyIceberg takes seconds to import
 
         with Lake.open(settings_file) as lake:
             yield lake

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from dalsegno.capture.changes import Changes
+from dalsegno.capture.checking import CatalogReport
+from dalsegno.capture.lake import Cleaned, Committed
+from dalsegno.capture.planning import TablePlan
 from dalsegno.clock import from_millis
 from dalsegno.model.captures import Capture, CapturedTable, ChangeKind, Checkpoint, Mode, Role
 from dalsegno.model.snapshots import Position
-from dalsegno.operations.changes import Changes
-from dalsegno.operations.checking import CatalogReport
-from dalsegno.operations.lake import Cleaned, Committed
-from dalsegno.operations.planning import TablePlan
 from dalsegno.plan.forecast import Cost, Expiry
 from dalsegno.store import Mark
 

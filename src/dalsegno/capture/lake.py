@@ -14,6 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from dalsegno import settings as settings_module
+from dalsegno.capture import capturing, checking, planning
+from dalsegno.capture.changes import Changes
+from dalsegno.capture.details import Wish
+from dalsegno.capture.queries import query_of
+from dalsegno.capture.views import metadata_location
 from dalsegno.clock import Clock, to_millis, utc_now
 from dalsegno.errors import CaptureSettled, DalsegnoError, UnknownName, UserError
 from dalsegno.iceberg import change_table, pins, views
@@ -23,11 +28,6 @@ from dalsegno.model.captures import Capture, CaptureState, Checkpoint, manner_of
 from dalsegno.model.snapshots import Position
 from dalsegno.model.starts import Start, parse_end, parse_start
 from dalsegno.model.tables import TableName
-from dalsegno.operations import capturing, checking, planning
-from dalsegno.operations.changes import Changes
-from dalsegno.operations.details import Wish
-from dalsegno.operations.queries import query_of
-from dalsegno.operations.views import metadata_location
 from dalsegno.plan.increments import starting_position
 from dalsegno.settings import Settings
 from dalsegno.store import Mark, Store

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dalsegno.capture.queries import CHANGE_TYPE, query_of
 from dalsegno.errors import DalsegnoError, UnsupportedTable, UserError
 from dalsegno.iceberg import pins, views
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
@@ -18,11 +19,10 @@ from dalsegno.iceberg.views import Column, View
 from dalsegno.model.captures import Capture, CapturedTable, ChangeKind
 from dalsegno.model.snapshots import History
 from dalsegno.model.tables import TableName
-from dalsegno.operations.queries import CHANGE_TYPE, query_of
 from dalsegno.plan.increments import Increment
 
 if TYPE_CHECKING:
-    from dalsegno.operations.lake import Lake
+    from dalsegno.capture.lake import Lake
 
 _AS_A_TABLE = "Capture it as a change table: leave --mode out."
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dalsegno.capture import views
+from dalsegno.capture.details import Wish, check_columns, contents_of, describe, look_into
 from dalsegno.clock import to_millis
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
 from dalsegno.iceberg import change_table, pins
@@ -23,13 +25,11 @@ from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Manner
 from dalsegno.model.snapshots import History
 from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Since, Start
 from dalsegno.model.tables import TableName
-from dalsegno.operations import views
-from dalsegno.operations.details import Wish, check_columns, contents_of, describe, look_into
 from dalsegno.plan.increments import Increment, increment_between, next_increment, unproven_beginning
 from dalsegno.settings import CatalogSettings, CatalogType
 
 if TYPE_CHECKING:
-    from dalsegno.operations.lake import Lake
+    from dalsegno.capture.lake import Lake
 
 _ATTEMPTS = 5
 #: Letters and digits that can be told apart, and that need no quotes in SQL.

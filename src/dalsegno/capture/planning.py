@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.types import NestedField
 
+from dalsegno.capture.capturing import start_of_abandoned
+from dalsegno.capture.details import Wish, check_columns, contents_of, exactness, manifests_before
+from dalsegno.capture.views import refuse_view
 from dalsegno.clock import from_millis, to_millis
 from dalsegno.errors import DataError, UserError
 from dalsegno.iceberg import pins
@@ -25,9 +28,6 @@ from dalsegno.model.captures import ChangeKind, Manner, Mode, Role
 from dalsegno.model.snapshots import History, Position, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Full, Since, Start
 from dalsegno.model.tables import TableName
-from dalsegno.operations.capturing import start_of_abandoned
-from dalsegno.operations.details import Wish, check_columns, contents_of, exactness, manifests_before
-from dalsegno.operations.views import refuse_view
 from dalsegno.plan.forecast import Cost, Expiry, LatenessBar, expiry, lateness, lookback_start_ms
 from dalsegno.plan.increments import (
     DEFAULT_START,
@@ -40,7 +40,7 @@ from dalsegno.plan.increments import (
 )
 
 if TYPE_CHECKING:
-    from dalsegno.operations.lake import Lake
+    from dalsegno.capture.lake import Lake
 
 #: Up to how many files a plan looks into, about two seconds' worth; beyond that it says that it did not.
 MANY_FILES = 20_000

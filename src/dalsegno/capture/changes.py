@@ -8,16 +8,16 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from dalsegno.capture.capturing import Captured, NothingNew, Request
+from dalsegno.capture.queries import query_of
+from dalsegno.capture.views import metadata_location
 from dalsegno.errors import UserError
 from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.tables import TableName
-from dalsegno.operations.capturing import Captured, NothingNew, Request
-from dalsegno.operations.queries import query_of
-from dalsegno.operations.views import metadata_location
 from dalsegno.plan.increments import Increment
 
 if TYPE_CHECKING:
-    from dalsegno.operations.lake import Committed, Lake
+    from dalsegno.capture.lake import Committed, Lake
 
 
 @dataclass(frozen=True)
