@@ -251,6 +251,11 @@ def loop(body: str) -> str:
             "- job: {id: d, type: IpCommit, ip_commit: {capture_step: x}}",
             "5:36: there is no step 'x' to commit",
         ),
+        (
+            "- job: {id: c, type: IpCapture, ip_capture: {source_tables: [t]}}",
+            "4:17: nobody commits what 'c' captures, so every run would process it again; "
+            "add a last step: type: IpCommit, ip_commit: {capture_step: c}",
+        ),
     ],
 )
 def test_loops_and_calls(body: str, expected: str) -> None:

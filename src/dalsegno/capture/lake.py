@@ -184,6 +184,10 @@ class Lake:
         self.remove_change_tables(capture)
         return self.store.mark_dropped(capture.id, self.clock())
 
+    def tidy_up(self, capture_id: str) -> tuple[str, ...]:
+        """Remove what a capture that was committed leaves behind; what could not be removed is left for ``clean``."""
+        return self._tidy_up(self.store.capture(capture_id), release=True)
+
     def clean(self) -> Cleaned:
         """Give up captures whose time is over, and remove what settled captures left behind."""
         now = self.clock()

@@ -175,6 +175,8 @@ class Engine:
         self._has_backlog = self._has_backlog or recorded.has_backlog
         if recorded.next_due is not None:
             self._next_due = min(recorded.next_due, self._next_due or recorded.next_due)
+        for capture_id in recorded.committed:
+            pool.submit(self.worker.tidy_up, capture_id)
         for claim in recorded.claims:
             key = (claim.flow.id, claim.step.id)
             signals = self._working[key] = Signals(leave=self._leave)

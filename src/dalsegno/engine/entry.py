@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,18 +14,22 @@ from dalsegno.engine import iterations
 from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.permits import may_hold_permits
 from dalsegno.engine.records import LEASE, Claim, Facts, OpenRun, Recorded, Report
+from dalsegno.errors import DataError, UserError
+from dalsegno.model.outcomes import Failed, FailureKind, Succeeded
 from dalsegno.model.runs import (
     EndWanted,
     Flow,
     Happening,
     IterationEnded,
     RunStatus,
+    StepEnded,
     StepState,
     StepStatus,
 )
 from dalsegno.plan.advance import Decision, StaleReport, advance
 from dalsegno.store import flows, queue, runs, workflows
 from dalsegno.store.flows import FACTS, StepChange
+from dalsegno.store.store import commit
 
 
 class Entry:
@@ -59,6 +64,7 @@ class Entry:
         self.permits: list[dict[str, str]] = []
         self._refused: list[Report] = []
         self._to_end: list[tuple[str, str]] = []
+        self._committed: list[str] = []
         self._has_sent = False
         self.has_backlog = False
         self.next_due: datetime | None = None
@@ -113,6 +119,7 @@ class Entry:
             self.happen(*self.waiting.popleft())
 
     def happen(self, run: OpenRun, flow: Flow, happening: Happening, facts: Facts) -> None:
+        happening = self._commit(run, flow, happening)
         decision = advance(flow, happening, self.now)
         about = getattr(happening, "step_id", None)
         for state in decision.steps:
@@ -129,6 +136,24 @@ class Entry:
             self._ended(run, flow)
         elif was.is_final and not flow.status.is_final and flow.parent is None:
             self.run_changes.setdefault(run.id, {})["status"] = flow.status.value
+
+    def _commit(self, run: OpenRun, flow: Flow, happening: Happening) -> Happening:
+        """Move the checkpoint of the capture that a step has processed; if that is refused, the step has failed."""
+        match happening:
+            case StepEnded(step_id, fence, Succeeded(commits=str(capture_id))):
+                state = flow.steps.get(step_id)
+                if state is None or not state.is_claimed or state.fence != fence:
+                    # The report comes too late, which is found out next.
+                    return happening
+                by = f"run {run.workflow_id}/{run.row['number']}"
+                try:
+                    with self.connection.begin_nested():
+                        commit(self.connection, capture_id, by=by, now=self.now)
+                except (UserError, DataError) as refusal:
+                    failed = Failed(FailureKind.FATAL, refusal.message, refusal.hint)
+                    return replace(happening, outcome=failed, taken=())
+                self._committed.append(capture_id)
+        return happening
 
     def _keep(self, run: OpenRun, flow: Flow, state: StepState, facts: Facts) -> None:
         old, key = flow.steps.get(state.step_id), (flow.id, state.step_id)
@@ -256,6 +281,7 @@ class Entry:
             self.next_due,
             self._has_sent,
             tuple(ended),
+            tuple(self._committed),
         )
 
     def _save_runs(self) -> None:

@@ -91,3 +91,5 @@ class Recorded:
     has_sent: bool = False
     #: Runs that have come to their end.
     ended: tuple[str, ...] = ()
+    #: Captures that were committed, whose change tables nobody needs any longer.
+    committed: tuple[str, ...] = ()

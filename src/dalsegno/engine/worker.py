@@ -61,6 +61,8 @@ class Worker:
     jobs: Jobs
     clock: Callable[[], datetime]
     blueprint: Callable[[str, str], Blueprint]
+    #: Removes what a committed capture leaves behind.
+    tidy_up: Callable[[str], None]
 
     def work(self, claim: Claim, signals: Signals, note: Note) -> Report:
         """Do what there is to do, and say what happened."""
@@ -145,7 +147,7 @@ class _Turn:
         complete = isinstance(outcome, Succeeded) or (
             isinstance(outcome, Failed) and self.step.failure_mode is FailureMode.IGNORE_FAILURE
         )
-        if complete:
+        if complete and not (isinstance(outcome, Succeeded) and not outcome.goes_on):
             try:
                 taken = self._taken()
             except DalsegnoError as error:

@@ -26,6 +26,10 @@ class Succeeded:
     """The job is done; ``outputs`` are plain values by parameter name."""
 
     outputs: Mapping[str, Any] = field(default_factory=dict)
+    #: The capture that is processed now: its checkpoint moves in the transaction that saves the success, or neither.
+    commits: str | None = None
+    #: False if there is nothing to do for the steps that follow.
+    goes_on: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -25,7 +26,7 @@ from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import Scopes
 from dalsegno.engine.starting import new_run, new_run_id, with_params
 from dalsegno.engine.worker import Worker
-from dalsegno.errors import NotReached, PlatformError, UnknownName, UserError
+from dalsegno.errors import DalsegnoError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.params import ParamSource
 from dalsegno.model.runs import (
     Ending,
@@ -47,9 +48,9 @@ from dalsegno.spec.params.sel import Sel
 from dalsegno.steps.registry import runner
 from dalsegno.store import Store, flows, queue, run_tables, runs, workflows
 
+log = logging.getLogger(__name__)
+
 _RESTARTABLE = (RunStatus.FAILED, RunStatus.STOPPED, RunStatus.TIMED_OUT, RunStatus.SUCCEEDED)
-
-
 #: How often to try where others start runs of the same workflow at the same time.
 _ATTEMPTS = 50
 
@@ -411,7 +412,7 @@ class Orchestrator:
     def engine(self, roots: Sequence[str] | None = None) -> Engine:
         """What runs steps, of these runs and what belongs to them, or of all."""
         jobs = Jobs(self.settings, runner, self.clock)
-        worker = Worker(self.store, self.scopes, jobs, self.clock, self.versions.named)
+        worker = Worker(self.store, self.scopes, jobs, self.clock, self.versions.named, self._tidy_up)
         return Engine(
             self.store,
             # Its own: a ledger is for one thread.
@@ -421,6 +422,19 @@ class Orchestrator:
             clock=self.clock,
             threads=self.settings.workers,
         )
+
+    def _tidy_up(self, capture_id: str) -> None:
+        """Drop the change tables of a committed capture; what is left over stays for ``dalsegno clean``."""
+        # Most workflows capture nothing, and it takes long to import.
+        from dalsegno.capture.lake import Lake  # noqa: PLC0415
+
+        try:
+            with Lake.open(self.settings, clock=self.clock) as lake:
+                problems = lake.tidy_up(capture_id)
+        except DalsegnoError as error:
+            problems = (error.message,)
+        for problem in problems:
+            log.warning("capture %s left something behind, for dalsegno clean: %s", capture_id, problem)
 
     def work(self, *, forever: bool = False) -> None:
         """Run whatever is open, until nothing is."""

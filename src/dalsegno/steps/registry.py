@@ -20,6 +20,8 @@ GROUP = "dalsegno.steps"
 BUILT_IN = {
     "container": "dalsegno.steps.container:ContainerRunner",
     "http": "dalsegno.steps.http:HttpRunner",
+    "ipcapture": "dalsegno.steps.incremental:CaptureRunner",
+    "ipcommit": "dalsegno.steps.incremental:CommitRunner",
     "java": "dalsegno.steps.java:JavaRunner",
     "notebook": "dalsegno.steps.notebook:NotebookRunner",
     "python": "dalsegno.steps.python:PythonRunner",

@@ -104,6 +104,11 @@ def settle(
     return True
 
 
+def hand_over(connection: Connection, capture_id: str, giver: str, taker: str) -> None:
+    theirs = (captures.c.id == capture_id) & (captures.c.created_by == giver)
+    connection.execute(update(captures).where(theirs).values(created_by=taker))
+
+
 def add_details(connection: Connection, capture_id: str, details: Mapping[TableName, Mapping[str, Any]]) -> None:
     for table, found in details.items():
         of_table = (capture_tables.c.capture_id == capture_id) & (capture_tables.c.table_name == str(table))

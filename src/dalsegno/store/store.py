@@ -122,6 +122,11 @@ class Store:
                 if not _stands(found, expected):
                     raise refusals.checkpoint_moved(capture.consumer, captured.table, expected, found)
 
+    def hand_over(self, capture_id: str, giver: str, taker: str) -> None:
+        """Somebody else goes on with a pending capture, unless it is no longer the giver's."""
+        with self.database.writing() as connection:
+            captures.hand_over(connection, capture_id, giver, taker)
+
     def mark_ready(self, capture_id: str, details: Mapping[TableName, Mapping[str, Any]]) -> Capture:
         """Say that the change tables can be read, and what is in them; what was said first stays."""
         with self._changing(capture_id) as (connection, capture):
@@ -135,23 +140,8 @@ class Store:
 
     def commit(self, capture_id: str, *, by: str, now: datetime) -> Commit:
         """Move the checkpoint to the end of the capture's range: all of it is processed."""
-        with self._changing(capture_id) as (connection, capture):
-            if not captures.settle(connection, capture_id, CaptureState.COMMITTED, by=by, now=now):
-                if capture.state is CaptureState.COMMITTED:
-                    return Commit(checkpoints.history(connection, capture_id=capture_id)[0], is_new=False)
-                if capture.state is CaptureState.ABANDONED:
-                    raise refusals.capture_settled(capture)
-                raise refusals.not_ready(capture)
-            checkpoint = self._move(
-                connection,
-                capture.consumer,
-                {c.table: (None if c.is_first else c.after, c.upto) for c in capture.tables},
-                capture_id=capture_id,
-                by=by,
-                now=now,
-                reason="capture committed",
-            )
-            return Commit(checkpoint, is_new=True)
+        with self.database.writing() as connection:
+            return commit(connection, capture_id, by=by, now=now)
 
     def abandon(self, capture_id: str, *, by: str, now: datetime, reason: str) -> Capture:
         """Give the capture up: the checkpoint stays, and the next capture takes the range again."""
@@ -188,36 +178,55 @@ class Store:
             for table in moves:
                 if holder := captures.pending(connection, consumer, table):
                     raise refusals.capture_pending(table, holder)
-            return self._move(connection, consumer, moves, capture_id=None, by=by, now=now, reason=reason)
-
-    def _move(
-        self,
-        connection: Connection,
-        consumer: str,
-        moves: Mapping[TableName, tuple[Position | None, Position]],
-        *,
-        capture_id: str | None,
-        by: str,
-        now: datetime,
-        reason: str,
-    ) -> Checkpoint:
-        reached = {table: new for table, (_, new) in moves.items()}
-        checkpoint = checkpoints.append(
-            connection, consumer, reached, capture_id=capture_id, by=by, now=now, reason=reason
-        )
-        for table, (expected, _) in moves.items():
-            if not checkpoints.move(connection, checkpoint, table, expected):
-                found = checkpoints.mark(connection, consumer, table)
-                hint = refusals.CAPTURE_AGAIN if capture_id else refusals.LOOK_AGAIN
-                raise refusals.checkpoint_moved(consumer, table, expected, found, hint=hint)
-        return checkpoint
+            return _move(connection, consumer, moves, capture_id=None, by=by, now=now, reason=reason)
 
     @contextmanager
     def _changing(self, capture_id: str) -> Iterator[tuple[Connection, Capture]]:
         """A transaction in which nobody else changes this capture or its consumer's checkpoint."""
         with self.database.writing() as connection:
-            lock(connection, captures.consumer(connection, capture_id))
-            yield connection, captures.the(connection, capture_id)
+            yield connection, _held(connection, capture_id)
+
+
+def commit(connection: Connection, capture_id: str, *, by: str, now: datetime) -> Commit:
+    """Commit as a part of a transaction; if it is refused, what it did must be undone."""
+    capture = _held(connection, capture_id)
+    if not captures.settle(connection, capture_id, CaptureState.COMMITTED, by=by, now=now):
+        if capture.state is CaptureState.COMMITTED:
+            return Commit(checkpoints.history(connection, capture_id=capture_id)[0], is_new=False)
+        if capture.state is CaptureState.ABANDONED:
+            raise refusals.capture_settled(capture)
+        raise refusals.not_ready(capture)
+    moves = {c.table: (None if c.is_first else c.after, c.upto) for c in capture.tables}
+    checkpoint = _move(
+        connection, capture.consumer, moves, capture_id=capture_id, by=by, now=now, reason="capture committed"
+    )
+    return Commit(checkpoint, is_new=True)
+
+
+def _held(connection: Connection, capture_id: str) -> Capture:
+    """The capture; until the transaction ends, nobody else changes it or its consumer's checkpoint."""
+    lock(connection, captures.consumer(connection, capture_id))
+    return captures.the(connection, capture_id)
+
+
+def _move(
+    connection: Connection,
+    consumer: str,
+    moves: Mapping[TableName, tuple[Position | None, Position]],
+    *,
+    capture_id: str | None,
+    by: str,
+    now: datetime,
+    reason: str,
+) -> Checkpoint:
+    reached = {table: new for table, (_, new) in moves.items()}
+    checkpoint = checkpoints.append(connection, consumer, reached, capture_id=capture_id, by=by, now=now, reason=reason)
+    for table, (expected, _) in moves.items():
+        if not checkpoints.move(connection, checkpoint, table, expected):
+            found = checkpoints.mark(connection, consumer, table)
+            hint = refusals.CAPTURE_AGAIN if capture_id else refusals.LOOK_AGAIN
+            raise refusals.checkpoint_moved(consumer, table, expected, found, hint=hint)
+    return checkpoint
 
 
 def _stands(mark: Mark | None, expected: Position | None) -> bool:

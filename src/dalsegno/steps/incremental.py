@@ -1,0 +1,236 @@
+"""IpCapture and IpCommit: what changed since the last checkpoint as a table, and the checkpoint's move.
+
+A capture looks at metadata only, so it is done while the step is started. It may be repeated: what was captured and not
+committed is handed out again, by whichever run asks for it. A commit does nothing but say so: the engine moves the
+checkpoint in the transaction that saves the step's success.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from dalsegno.capture.changes import Changes
+from dalsegno.capture.lake import Lake
+from dalsegno.errors import UserError
+from dalsegno.model.captures import CapturedTable, Role
+from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
+from dalsegno.model.runs import RunStatus
+from dalsegno.steps.contract import Finished, Work
+from dalsegno.steps.fields import Fields
+from dalsegno.store import runs
+
+CAPTURE_BLOCK, COMMIT_BLOCK = "ip_capture", "ip_commit"
+_CAPTURE_FIELDS = frozenset(
+    {
+        "source_tables",
+        "capture_mode",
+        "data_operations",
+        "changes",
+        "keys",
+        "range_columns",
+        "branch",
+        "from",
+        "upto",
+        "consumer",
+        "when_nothing_new",
+    }
+)
+_SKIP, _FAIL, _CONTINUE = "skip", "fail", "continue"
+_LONGEST_CONSUMER = 64
+
+
+class _AtOnce:
+    """A type whose steps are done when they are started."""
+
+    raw: ClassVar[frozenset[str]] = frozenset()
+
+    def start(self, work: Work) -> Finished:
+        return Finished(self.outcome(work))
+
+    def poll(self, work: Work, patience: float) -> Finished:
+        return self.start(work)
+
+    def cancel(self, work: Work) -> None:
+        """Nothing goes on. What was captured waits for the next run."""
+
+    def outcome(self, work: Work) -> Outcome:
+        raise NotImplementedError
+
+
+class CaptureRunner(_AtOnce):
+    """``ip_capture: {source_tables: […], data_operations: […], …}``."""
+
+    name: ClassVar[str] = "IpCapture"
+
+    def outcome(self, work: Work) -> Outcome:
+        fields = Fields(work, CAPTURE_BLOCK, _CAPTURE_FIELDS)
+        quiet = fields.text("when_nothing_new") or _SKIP
+        if quiet not in (_SKIP, _FAIL, _CONTINUE):
+            raise UserError(f"{CAPTURE_BLOCK}.when_nothing_new is {quiet!r}, expected skip, fail or continue.")
+        with Lake.open(work.settings) as lake:
+            lake.actor = _run(work)
+            changes = _captured(lake, work, fields)
+            if changes.capture is not None and (other := _taken_over(lake, changes, lake.actor)):
+                return Failed(
+                    FailureKind.PLATFORM,
+                    f"Capture {changes.id} is being processed by {other}, which has not ended.",
+                    hint="It is handed over when that run has ended without committing it.",
+                )
+            return _told(work, changes, quiet)
+
+
+class CommitRunner(_AtOnce):
+    """``ip_commit: {capture_step: …}``."""
+
+    name: ClassVar[str] = "IpCommit"
+
+    def outcome(self, work: Work) -> Outcome:
+        fields = Fields(work, COMMIT_BLOCK, frozenset({"capture_step"}))
+        capture_id = work.filled(f"${{{fields.required('capture_step')}.capture_id}}").text
+        if not capture_id:
+            _say(work, ["There was nothing new, so there is nothing to commit."])
+            return Succeeded()
+        _say(work, [f"Capture {capture_id} is processed: the checkpoint moves with this step's success."])
+        return Succeeded({"capture_id": capture_id}, commits=capture_id)
+
+
+def _captured(lake: Lake, work: Work, fields: Fields) -> Changes:
+    tables = fields.texts("source_tables")
+    if not tables:
+        raise UserError(f"{CAPTURE_BLOCK}.source_tables is needed: one table or several.")
+    consumer = fields.text("consumer") or _consumer(work.workflow_id)
+    # Where to begin is asked once, of a consumer that has never captured.
+    is_first = all(lake.store.position(consumer, lake.name(table)) is None for table in tables)
+    return lake.capture(
+        *tables,
+        consumer=consumer,
+        start=fields.text("from") if is_first else None,
+        upto=fields.text("upto"),
+        branch=fields.text("branch") or "main",
+        ranges=fields.texts("range_columns"),
+        changes=fields.text("changes"),
+        operations=[word.lower() for word in fields.texts("data_operations")] or None,
+        keys=fields.texts("keys"),
+        mode=fields.text("capture_mode"),
+    )
+
+
+def _consumer(workflow_id: str) -> str:
+    """The workflow itself; a name that is too long or odd is cut, and told apart by a digest."""
+    plain = re.sub(r"[^A-Za-z0-9_.\-]", "_", workflow_id)
+    if plain == workflow_id and len(plain) <= _LONGEST_CONSUMER:
+        return plain
+    digest = hashlib.sha256(workflow_id.encode()).hexdigest()[:8]
+    return f"{plain[: _LONGEST_CONSUMER - 9]}.{digest}"
+
+
+def _run(work: Work) -> str:
+    return f"run {work.workflow_id}/{work.run_number}"
+
+
+def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
+    """Make a pending capture this run's own; or the other run that has it and has not ended."""
+    owner = lake.store.capture(changes.id).created_by
+    while owner != run:
+        named = re.fullmatch(r"run (.+)/(\d+)", owner)
+        if named:
+            with lake.store.database.reading() as connection:
+                row = runs.numbered(connection, named[1], int(named[2]))
+            if row is not None and not RunStatus(row["status"]).is_final:
+                return owner
+        lake.store.hand_over(changes.id, owner, run)
+        owner = lake.store.capture(changes.id).created_by
+    return None
+
+
+def _told(work: Work, changes: Changes, quiet: str) -> Outcome:
+    """What later steps can use, and what people can read."""
+    if changes.capture is None:
+        looked = ", ".join(str(increment.table) for increment in changes.increments)
+        _say(work, [f"Nothing new in {looked} for {changes.consumer}."])
+        if quiet == _FAIL:
+            return Failed(FailureKind.FATAL, f"There is nothing new in {looked} for {changes.consumer}.")
+        nothing = {"has_changes": False, "capture_id": "", "change_table": "", "rows": 0, "files": 0, "bytes": 0}
+        return Succeeded(nothing, goes_on=quiet == _CONTINUE)
+    tables = changes.capture.tables
+    outputs: dict[str, Any] = {
+        "has_changes": True,
+        "capture_id": changes.id,
+        "files": sum(captured.details["files"] for captured in tables),
+        "rows": sum(captured.details["rows"] for captured in tables),
+        **_sizes(tables),
+        **_ranges(tables),
+        **_partitions(tables),
+    }
+    for captured in tables:
+        # With one source, and with several by the last word of each one's name.
+        suffix = "" if len(tables) == 1 else f"_{captured.table.identifier[-1]}"
+        outputs |= {f"{name}{suffix}": value for name, value in _names(captured).items()}
+    _say(work, [_sentence(captured, changes) for captured in tables])
+    return Succeeded(outputs)
+
+
+def _names(captured: CapturedTable) -> dict[str, Any]:
+    found: dict[str, Any] = {"source_table": str(captured.table), "change_table": str(captured.change_table)}
+    if Role.BEFORE in captured.tables:
+        found["before_table"] = str(captured.tables[Role.BEFORE])
+    if captured.details.get("changes_view"):
+        found["changes_view"] = str(captured.details["changes_view"])
+    for end, position in (("after", captured.after), ("upto", captured.upto)):
+        if position.snapshot_id is not None:
+            found[f"{end}_snapshot"] = position.snapshot_id
+    return found
+
+
+def _sizes(tables: Iterable[CapturedTable]) -> dict[str, Any]:
+    sizes = [captured.details["bytes"] for captured in tables]
+    return {} if None in sizes else {"bytes": sum(sizes)}
+
+
+def _ranges(tables: Iterable[CapturedTable]) -> dict[str, Any]:
+    """The smallest and the largest value of each column over all sources; what one does not know is not told."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for captured in tables:
+        for column, ends in captured.details["ranges"].items():
+            found.setdefault(column, []).append(ends)
+    told: dict[str, Any] = {}
+    for column, ranges in found.items():
+        ends = [ends for ends in ranges if ends["min"] is not None]
+        if ends and not any(each["unknown_because"] for each in ranges):
+            name = re.sub(r"\W", "_", column)
+            told |= {f"min_{name}": min(each["min"] for each in ends), f"max_{name}": max(each["max"] for each in ends)}
+    return told
+
+
+def _partitions(tables: Iterable[CapturedTable]) -> dict[str, Any]:
+    listed = [captured.details["partitions"] for captured in tables]
+    if any(each is None for each in listed):
+        return {}
+    by_novelty: dict[str, list[str]] = {}
+    for partition in (partition for each in listed for partition in each):
+        path = "/".join(f"{name}={value}" for name, value in partition["values"].items())
+        by_novelty.setdefault(partition["novelty"], []).append(path)
+    every = sorted({path for paths in by_novelty.values() for path in paths})
+    return {
+        "partitions": every,
+        "new_partitions": sorted(by_novelty.get("new", [])),
+        "reopened_partitions": sorted({*every} - {*by_novelty.get("new", [])}),
+    }
+
+
+def _sentence(captured: CapturedTable, changes: Changes) -> str:
+    details = captured.details
+    again = ", as an earlier run left it" if changes.is_resumed else ""
+    exact = "" if details["exact"] else f"; not exact: {details['inexact_because']}"
+    return (
+        f"Captured {captured.table} up to {captured.upto}{again}: {details['rows']:,} rows in {details['files']:,} "
+        f"files as {captured.change_table} (capture {changes.id}){exact}."
+    )
+
+
+def _say(work: Work, lines: Iterable[str]) -> None:
+    with work.log.open("a", encoding="utf-8") as file:
+        file.writelines(f"[dalsegno] {line}\n" for line in lines)

@@ -1,0 +1,189 @@
+"""Workflows that process what changed: captured, handed to a job as parameters, committed with the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dalsegno import Lake
+from dalsegno.model.captures import CaptureState
+from dalsegno.model.runs import RestartFrom
+from tests.engine.support import FAILED, SUCCEEDED, Json, Place, shell, step
+from tests.engine.test_control import going_on
+
+SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
+NO_RETRY = {"error_retry_limit": 0}
+
+
+@pytest.fixture
+def lake(either_place: Place) -> Iterator[Lake]:
+    with Lake.open(either_place.orchestrator.settings) as opened:
+        opened.catalog("lake").pyiceberg.create_namespace("db")
+        opened.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
+        yield opened
+
+
+def append(lake: Lake, *ids: int, day: str = "2026-01-01", table: str = "db.plays") -> None:
+    rows = pa.table({"id": ids, "day": [day] * len(ids)}, schema=SCHEMA)
+    lake.catalog("lake").pyiceberg.load_table(table).append(rows)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def texts(values: list[str]) -> Json:
+    return {"type": "STRING_ARRAY", "value": values}
+
+
+def text(value: str) -> Json:
+    return {"type": "STRING", "value": value}
+
+
+def capture(*then: str, tables: tuple[str, ...] = ("db.plays",), step_id: str = "capture", **fields: str) -> Json:
+    block = {"source_tables": texts([*tables]), **{name: text(value) for name, value in fields.items()}}
+    return step(step_id, "IpCapture", *then, params={"ip_capture": {"type": "MAP", "value": block}})
+
+
+def commit(*then: str, capture_step: str = "capture") -> Json:
+    block = {"capture_step": text(capture_step)}
+    return step("commit", "IpCommit", *then, params={"ip_commit": {"type": "MAP", "value": block}})
+
+
+def job(place: Place, *then: str, script: str = "echo ${capture__rows} >> out", **fields: Any) -> Json:
+    return shell("write", f"cd {place.folder}; {script}", *then, retry_policy=NO_RETRY, **fields)
+
+
+def test_only_what_is_new_is_processed(either_place: Place, lake: Lake) -> None:
+    place = either_place
+    place.push("w", capture("write"), job(place, "commit"), commit())
+    append(lake, 1, 2, 3)
+    assert place.run("w").status is SUCCEEDED
+    # Late or not, what counts is when it was added.
+    append(lake, 4, day="2019-05-05")
+    append(lake, 5)
+    assert place.run("w").status is SUCCEEDED
+    assert place.lines() == ["3", "2"]
+    assert [mark.position.snapshot_id for mark in lake.checkpoints("w")] == [
+        lake.catalog("lake").pyiceberg.load_table("db.plays").metadata.current_snapshot_id
+    ]
+    # Nobody needs the change tables any longer.
+    assert all(each.state is CaptureState.COMMITTED and each.dropped_at for each in lake.store.captures())
+    assert not lake.catalog("lake").tables(("icdc",))
+    assert {each.settled_by for each in lake.store.captures()} == {"run w/1", "run w/2"}
+
+
+def test_what_later_steps_can_use(either_place: Place, lake: Lake) -> None:
+    place = either_place
+    script = "echo ${capture__change_table} ${capture__min_id}-${capture__max_id} ${capture__files} >> out"
+    place.push("w", capture("write", range_columns="id"), job(place, "commit", script=script), commit())
+    append(lake, 7, 9)
+    assert place.run("w").status is SUCCEEDED
+    [capture_of_run] = lake.store.captures()
+    assert place.lines() == [f"{capture_of_run.tables[0].change_table} 7-9 1"]
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "lines"), [("skip", SUCCEEDED, []), ("continue", SUCCEEDED, ["0"]), ("fail", FAILED, [])]
+)
+def test_when_there_is_nothing_new(place: Place, word: str, status: object, lines: list[str]) -> None:
+    with Lake.open(place.orchestrator.settings) as lake:
+        lake.catalog("lake").pyiceberg.create_namespace("db")
+        lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
+    place.push("w", capture("write", when_nothing_new=word), job(place, "commit"), commit())
+    assert place.run("w").status is status
+    assert place.lines() == lines
+    assert place.statuses()["write"] == {"skip": "UNSATISFIED", "continue": "SUCCEEDED"}.get(word, "NOT_CREATED")
+
+
+def test_a_run_that_failed_leaves_its_capture_to_the_next(either_place: Place, lake: Lake) -> None:
+    place = either_place
+    script = "test -e good; echo ${capture__capture_id} >> out"
+    place.push("w", capture("write"), job(place, "commit", script=script), commit())
+    append(lake, 1)
+    assert place.run("w").status is FAILED
+    [pending] = lake.store.captures()
+    assert (pending.state, pending.created_by) == (CaptureState.READY, "run w/1")
+    append(lake, 2)
+    (place.folder / "good").touch()
+    # The same range as before: a job that wrote half of it sees the same rows again.
+    assert place.run("w").status is SUCCEEDED
+    assert place.lines() == [pending.id]
+    assert place.run("w").status is SUCCEEDED
+    assert len(set(place.lines())) == 2
+
+
+def test_a_restarted_run_goes_on_with_its_capture(either_place: Place, lake: Lake) -> None:
+    place = either_place
+    script = "test -e good; echo ${capture__rows} >> out"
+    place.push("w", capture("write"), job(place, "commit", script=script), commit())
+    append(lake, 1)
+    failed = place.run("w")
+    append(lake, 2)
+    (place.folder / "good").touch()
+    assert place.finish(place.orchestrator.restart(failed.id)).status is SUCCEEDED
+    assert place.lines() == ["1"]
+    # From the beginning it captures again, and finds what has come since.
+    again = place.orchestrator.restart(failed.id, restart=RestartFrom.BEGINNING)
+    assert place.finish(again).status is SUCCEEDED
+    assert place.lines() == ["1", "1"]
+
+
+WAITING = "touch at; while ! test -e go; do sleep 0.05; done; echo ${capture__rows} >> out"
+
+
+def test_a_commit_that_is_refused_fails_the_run(either_place: Place, lake: Lake) -> None:
+    """Somebody gave the capture up while the job went on: the checkpoint stays, and the run says why."""
+    place = either_place
+    place.push("w", capture("write"), job(place, "commit", script=WAITING), commit())
+    append(lake, 1)
+    with going_on(place, place.start("w")) as ended:
+        until((place.folder / "at").exists)
+        [pending] = lake.store.captures()
+        lake.abandon(pending.id)
+        (place.folder / "go").touch()
+        run = ended()
+    assert run.status is FAILED
+    assert f"Capture {pending.id}" in (run.reason or "")
+    assert place.statuses()["commit"] == "FATALLY_FAILED"
+    assert not lake.checkpoints("w")
+
+
+def test_runs_at_the_same_time_do_not_share_a_capture(either_place: Place, lake: Lake) -> None:
+    place = either_place
+    not_again = {"retry_policy": {"platform_retry_limit": 0}}
+    first = capture("write")
+    first["step"] |= not_again
+    parallel = {"run_strategy": {"rule": "PARALLEL"}}
+    place.push("w", first, job(place, "commit", script=WAITING), commit(), properties=parallel)
+    append(lake, 1)
+    with going_on(place, place.start("w")) as ended:
+        until((place.folder / "at").exists)
+        other = Place.at(place.folder, place.orchestrator.settings.store)
+        second = other.run("w")
+        other.orchestrator.close()
+        assert second.status is FAILED
+        assert "is being processed by run w/1, which has not ended" in (second.reason or "")
+        (place.folder / "go").touch()
+        assert ended().status is SUCCEEDED
+    assert place.lines() == ["1"]
+
+
+def test_several_tables(either_place: Place, lake: Lake) -> None:
+    place = either_place
+    lake.catalog("lake").pyiceberg.create_table("db.members", SCHEMA)
+    script = "echo ${capture__rows} ${capture__change_table_plays} ${capture__change_table_members} >> out"
+    place.push("w", capture("write", tables=("db.plays", "db.members")), job(place, "commit", script=script), commit())
+    append(lake, 1, 2)
+    append(lake, 1, table="db.members")
+    assert place.run("w").status is SUCCEEDED
+    [captured] = lake.store.captures()
+    assert place.lines() == [" ".join(["3", *(str(each.change_table) for each in captured.tables)])]
+    assert len(lake.checkpoints("w")) == 2
