@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +14,10 @@ import pytest
 from dalsegno import Lake
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RestartFrom
+from tests.engine.dying import NEVER, start_and_work
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, shell, step
 from tests.engine.test_control import going_on
+from tests.store.crashes import killed_at
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
 NO_RETRY = {"error_retry_limit": 0}
@@ -187,3 +191,26 @@ def test_several_tables(either_place: Place, lake: Lake) -> None:
     [captured] = lake.store.captures()
     assert place.lines() == [" ".join(["3", *(str(each.change_table) for each in captured.tables)])]
     assert len(lake.checkpoints("w")) == 2
+
+
+def test_killed_at_some_moments(tmp_path: Path) -> None:
+    """However far it came: the range is processed once, the checkpoint is at its end, and nothing is left behind."""
+    chance = random.Random(20261116)
+    for number in range(6):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        place = Place.at(folder)
+        place.push("w", capture("write"), job(place, "commit"), commit())
+        place.orchestrator.close()
+        with Lake.open(place.orchestrator.settings) as lake:
+            lake.catalog("lake").pyiceberg.create_namespace("db")
+            lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
+            append(lake, 1, 2, 3)
+            assert killed_at(chance.randint(10, 120), start_and_work, str(folder), "w")
+            killed_at(NEVER, start_and_work, str(folder), "w")
+            [done] = lake.store.captures()
+            assert (done.state, place.lines()) == (CaptureState.COMMITTED, ["3"])
+            head = lake.catalog("lake").pyiceberg.load_table("db.plays").metadata.current_snapshot_id
+            assert [mark.position.snapshot_id for mark in lake.checkpoints("w")] == [head]
+            lake.clean()
+            assert not lake.catalog("lake").tables(("icdc",))
