@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.engine.support import Place
-from tests.store.races import PROCESSES
 
-PROCESSES.set_forkserver_preload(["pytest", "tests.engine.support", "tests.store.crashes", "dalsegno.steps.shell"])
 #: A moment that never comes.
 NEVER = 0
 

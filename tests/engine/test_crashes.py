@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-import pytest
 
 from tests.engine.dying import NEVER, start_and_work
 from tests.engine.support import SUCCEEDED, Place, expression, foreach, long, loop_while, noop, shell, subworkflow
 from tests.store.crashes import killed_at
 
+#: How many runs are killed side by side.
+AT_ONCE = 6
 SMALL = "small"
 LARGE = "large"
 
@@ -79,17 +81,20 @@ def crash_and_go_on(folder: Path, workflow_id: str, *, kill_at: int) -> bool:
     return was_killed
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_killed_at_every_moment(tmp_path: Path, part: int) -> None:
-    kill_at = 1 + part
-    while crash_and_go_on(tmp_path / str(kill_at), SMALL, kill_at=kill_at):
-        kill_at += 4
+def crash_at(folder: Path, workflow_id: str, moments: Iterable[int]) -> list[bool]:
+    """Each in a folder of its own, some at a time: most of it is waiting. Whether each came before the end."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda at: crash_and_go_on(folder / str(at), workflow_id, kill_at=at), moments))
+
+
+def test_killed_at_every_moment(tmp_path: Path) -> None:
+    first = 1
+    while all(crash_at(tmp_path, SMALL, range(first, first + 2 * AT_ONCE))):
+        first += 2 * AT_ONCE
 
 
 def test_killed_at_some_moments_of_a_larger_run(tmp_path: Path) -> None:
-    chance = random.Random(20261116)
-    for number in range(12):
-        crash_and_go_on(tmp_path / str(number), LARGE, kill_at=chance.randint(1, 600))
+    crash_at(tmp_path, LARGE, random.Random(20261116).sample(range(1, 600), 12))
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:

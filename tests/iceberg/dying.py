@@ -6,7 +6,6 @@ which a process can die: before it and after it.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -20,15 +19,13 @@ from dalsegno import Lake, Settings
 from dalsegno.iceberg.catalogs import SqlCatalog
 from dalsegno.iceberg.files import Files
 from dalsegno.store import Store
+from tests.processes import PROCESSES
 
 LASTING: list[tuple[type, list[str]]] = [
     (Files, ["write", "copy", "delete", "remove_empty_folder"]),
     (SqlCatalog, ["register", "forget", "create_view", "forget_view", "set_ref", "ensure_namespace"]),
     (Store, ["record_capture", "mark_ready", "commit", "abandon", "mark_dropped", "move_checkpoint"]),
 ]
-#: Imports PyIceberg once and then forks: a process each would spend its life importing.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([__name__])
 
 Deed = Callable[[Lake, str], object]
 

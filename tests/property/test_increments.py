@@ -83,7 +83,10 @@ def test_a_range_is_exact_or_refused(past: Past) -> None:
         assert past.checkpoint in line
         assert found == line[line.index(past.checkpoint) + 1 :]
     for each, treatment in increment.snapshots:
-        assert treatment is (Treatment.TAKE if each.operation is Operation.APPEND else Treatment.SKIP_REPLACE)
+        # What says that it is the first of all is proven to have found nothing to overwrite before it is read.
+        begins = each is increment.root and each.operation is Operation.OVERWRITE
+        taken = begins or each.operation is Operation.APPEND
+        assert treatment is (Treatment.TAKE if taken else Treatment.SKIP_REPLACE)
 
 
 @given(pasts())

@@ -5,7 +5,6 @@ Run by ``multiprocessing``'s fork server, since the test's own process has threa
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,9 +15,7 @@ from typing import Any
 from dalsegno.steps import supervision
 from dalsegno.steps.contract import Work
 from dalsegno.steps.supervision import Job
-
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([__name__])
+from tests.processes import PROCESSES
 
 #: Where a process can die while it starts a job, in order.
 STAGES = ("before the supervisor", "before the order", "half the order", "before the answer", "after the answer")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3.dbapi2
+import threading
 from collections.abc import Callable
+from multiprocessing.connection import wait
 from typing import Any
 
 from sqlalchemy import Engine, event
 
 from dalsegno.store import Store, database
+from tests.processes import PROCESSES
 from tests.store.examples import MEMBERS, NOW, PLAYBACK, capture
-from tests.store.races import PROCESSES
 
+#: Whoever starts a child also looks for ended ones, and two who look at the same child disturb each other.
+_ONE_AT_A_TIME = threading.Lock()
 DETAILS = {PLAYBACK: {"files": 3}, MEMBERS: {"files": 4}}
 
 
@@ -23,8 +27,11 @@ def killed_at(moment: int, function: Callable[..., None], *arguments: object) ->
     Moments are before each statement, before each COMMIT, and after it.
     """
     child = PROCESSES.Process(target=_run, args=(moment, function, arguments))
-    child.start()
-    child.join()
+    with _ONE_AT_A_TIME:
+        child.start()
+    wait([child.sentinel])
+    with _ONE_AT_A_TIME:
+        child.join()
     assert child.exitcode in (0, -signal.SIGKILL)
     return child.exitcode != 0
 

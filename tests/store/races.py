@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -13,11 +12,7 @@ from sqlalchemy import event
 
 from dalsegno.errors import CapturePending, DalsegnoError
 from dalsegno.store import Store
-
-#: Forking the test's own process would copy its connections and threads. The server these are forked from has
-#: loaded what they need, pytest included, which would otherwise be imported by each of them.
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["pytest", "psycopg", "tests.store.crashes", "tests.store.examples"])
+from tests.processes import PROCESSES
 
 #: A function of a store, and its other arguments.
 Act = tuple[Callable[..., object], *tuple[Any, ...]]
