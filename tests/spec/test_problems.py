@@ -216,6 +216,11 @@ def loop(body: str) -> str:
             "4:24: the loop parameter 'i' must be a list, found a LONG",
         ),
         (
+            "- foreach: {id: f, loop_params: {i: '${names}'}, jobs: [{job: {id: a, type: NoOp}}]}",
+            "4:24: the loop parameter 'i' must be a list, found a STRING; "
+            "write it as an expression: '!i<array<string>>': names",
+        ),
+        (
             "- while: {id: f, condition: i < 1, params: {i: [1]}, jobs: [{job: {id: a, type: NoOp}}]}",
             "4:40: the loop parameter 'i' must be a single value, found a LONG_ARRAY",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dalsegno.model.params import ParamDefinitions, ParamType
@@ -76,9 +77,16 @@ def check_loop_params(params: ParamDefinitions, fields: Fields, *, is_foreach: b
     for name, each in loop.value.items():
         is_array = each.type.element is not None
         if is_foreach and not is_array:
-            fields.add(f"the loop parameter {name!r} must be a list, found a {each.type}", _given(fields))
+            message = f"the loop parameter {name!r} must be a list, found a {each.type}"
+            fields.add(message, _given(fields), hint=_as_expression(name, each.value))
         if not is_foreach and (is_array or each.type in (ParamType.MAP, ParamType.STRING_MAP)):
             fields.add(f"the loop parameter {name!r} must be a single value, found a {each.type}", _given(fields))
+
+
+def _as_expression(name: str, value: object) -> str | None:
+    """How to go through the list that a reference means, which as a text is a text."""
+    named = re.fullmatch(r"\$\{?([_a-zA-Z]\w*)\}?", value) if isinstance(value, str) else None
+    return f"write it as an expression: '!{name}<array<string>>': {named[1]}" if named else None
 
 
 def _given(fields: Fields) -> str | None:
