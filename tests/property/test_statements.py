@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalsegno.spark.statements import statements
+from dalsegno.spark.statements import statements, target_of
 
 _ANY = st.text(alphabet="ab;'\"`\\/*-+ \n$", max_size=8)
 
@@ -91,3 +91,37 @@ def test_a_compound_statement_stays_whole(body: str) -> None:
 )
 def test_examples(text: str, expected: list[str]) -> None:
     assert statements(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("statement", "target"),
+    [
+        ("INSERT INTO lake.db.t SELECT 1", "lake.db.t"),
+        ("insert overwrite table `a b`.c values (1)", "`a b`.c"),
+        ("INSERT INTO t (a, b) VALUES (1)", "t"),
+        ("MERGE WITH SCHEMA EVOLUTION INTO t USING s ON 1 = 1", "t"),
+        ("UPDATE lake.t SET a = 1", "lake.t"),
+        ("DELETE FROM lake.db.t WHERE true", "lake.db.t"),
+        ("CREATE TABLE IF NOT EXISTS a.b AS SELECT 1", "a.b"),
+        ("CREATE OR REPLACE TABLE a.b USING iceberg AS SELECT 1", "a.b"),
+        ("REPLACE TABLE t AS SELECT 1", "t"),
+        ("WITH x AS (SELECT 1), y AS (SELECT 2) INSERT INTO lake.t SELECT * FROM x", "lake.t"),
+        ("-- INSERT INTO x\n/* INSERT INTO y */ INSERT INTO z SELECT 1", "z"),
+        ("CREATE OR REPLACE TEMP VIEW v AS SELECT 1", None),
+        ("CREATE NAMESPACE n", None),
+        ("INSERT INTO IDENTIFIER('a') SELECT 1", None),
+        ("SELECT 'INSERT INTO t' FROM t", None),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", None),
+        ("BEGIN INSERT INTO t SELECT 1; END", None),
+        ("INSERT", None),
+        ("", None),
+    ],
+)
+def test_what_is_written_to(statement: str, target: str | None) -> None:
+    assert target_of(statement) == target
+
+
+@given(st.text(alphabet="INSERTOPDALCKW `'\".(),;-/*\n tx", max_size=60))
+def test_any_text_has_a_target_or_none(text: str) -> None:
+    found = target_of(text)
+    assert found is None or found in text.replace(" ", "").replace("\n", "") or "`" in found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dalsegno.model.runs import Graph
-from dalsegno.model.workflow import Definition, ForeachStep, Step, WhileStep, Workflow
+from dalsegno.model.workflow import Definition, ForeachStep, JobStep, Step, WhileStep, Workflow
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,12 @@ class Blueprint:
         """The loop that a step is inside of."""
         loops = (step for step in self.steps.values() if isinstance(step, ForeachStep | WhileStep))
         return {inner.id: loop.id for loop in loops for inner in loop.steps}
+
+    @cached_property
+    def captures(self) -> frozenset[str]:
+        """The steps that capture what is new in a table."""
+        jobs = (step for step in self.steps.values() if isinstance(step, JobStep))
+        return frozenset(step.id for step in jobs if step.type.lower() == "ipcapture")
 
     @cached_property
     def ancestors(self) -> dict[tuple[str | None, str], set[str]]:

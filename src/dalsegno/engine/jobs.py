@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from dalsegno.engine.captures import NOTHING, Processed
 from dalsegno.engine.records import Claim
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
 from dalsegno.settings import Settings
@@ -46,7 +47,13 @@ class Jobs:
     runner: Callable[[str], Runner]
     clock: Callable[[], datetime]
 
-    def work(self, claim: Claim, handle: Mapping[str, Any] | None, found: Evaluated | None = None) -> Work:
+    def work(
+        self,
+        claim: Claim,
+        handle: Mapping[str, Any] | None,
+        found: Evaluated | None = None,
+        processed: Processed = NOTHING,
+    ) -> Work:
         folder = attempt_folder(self.settings, claim.run.row, claim.flow.id, claim.step.id, claim.state.attempt)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Work(
@@ -61,6 +68,9 @@ class Jobs:
             references=found.references if found else {},
             secrets=found.secrets if found else (),
             handle=(handle or {}).get("handle"),
+            place=f"{claim.flow.id.removeprefix(claim.run.id)}/{claim.step.id}".strip("/"),
+            captures=processed.captures,
+            is_repeated=bool(processed.captures) and (processed.is_resumed or claim.state.attempt > 1),
         )
 
     def follow(
@@ -71,6 +81,7 @@ class Jobs:
         deadline: datetime | None,
         found: Evaluated,
         scope: Scope,
+        processed: Processed,
         signals: Signals,
         note: Note,
     ) -> Outcome | None:
@@ -83,7 +94,7 @@ class Jobs:
         # By a clock that nobody sets: a job is not to blame if the other one jumps.
         ends_at = time.monotonic() + (deadline - began).total_seconds()
         work = replace(
-            self.work(claim, handle, found),
+            self.work(claim, handle, found, processed),
             deadline=deadline,
             filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
         )

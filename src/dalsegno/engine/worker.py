@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from dalsegno.engine.blueprints import Blueprint
+from dalsegno.engine.captures import processed_by
 from dalsegno.engine.jobs import Jobs, Signals
 from dalsegno.engine.records import Claim, Facts, Report
 from dalsegno.engine.scopes import Scopes, given_param
@@ -177,8 +178,11 @@ class _Turn:
         found = self.scope(raw=runner.raw).evaluate()
         self.retries = self._retries(step)
         known = self.memory
+        processed = processed_by(
+            self.worker.store, self.worker.blueprint, self.run.row, self.run.blueprint, self.flow.id, step.id
+        )
         outcome = self.worker.jobs.follow(
-            runner, self.claim, known.handle, known.deadline, found, self.scope(), self.signals, self.note
+            runner, self.claim, known.handle, known.deadline, found, self.scope(), processed, self.signals, self.note
         )
         if outcome is None:
             return self.report(LeaseLost(step.id, self.state.fence))

@@ -43,6 +43,8 @@ class _Token:
     #: In upper case; empty for strings and quoted names, which mean nothing here.
     word: str
     start: int
+    #: As it is written.
+    text: str
 
 
 def statements(text: str) -> list[str]:
@@ -65,7 +67,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         at = _end_of_comment(text, match.end()) if match.lastgroup == "comment" else match.end()
         if match.lastgroup not in _INSIGNIFICANT:
             word = "" if match.lastgroup == "quoted" else match[0].upper()
-            yield _Token(word, match.start())
+            yield _Token(word, match.start(), match[0])
 
 
 def _end_of_comment(text: str, at: int) -> int:
@@ -98,3 +100,50 @@ def _end_of_statement(tokens: list[_Token], first: int) -> int:
 
 def _next(tokens: list[_Token], at: int) -> str:
     return tokens[at + 1].word if at + 1 < len(tokens) else ""
+
+
+#: What a statement that writes may begin with, and the words that may stand before the table's name then.
+_WRITES = {
+    "INSERT": frozenset({"INTO", "OVERWRITE", "TABLE"}),
+    "MERGE": frozenset({"WITH", "SCHEMA", "EVOLUTION", "INTO"}),
+    "UPDATE": frozenset[str](),
+    "DELETE": frozenset({"FROM"}),
+    "CREATE": frozenset({"OR", "REPLACE", "TABLE", "IF", "NOT", "EXISTS"}),
+    "REPLACE": frozenset({"TABLE"}),
+}
+
+
+def target_of(statement: str) -> str | None:
+    """The table that a statement writes to, as it is written there; None if it writes to none, or that is unclear."""
+    tokens = list(_tokens(statement))
+    at = _after_queries_with_names(tokens)
+    if at >= len(tokens) or tokens[at].word not in _WRITES:
+        return None
+    skipped = _WRITES[tokens[at].word]
+    begin = at = at + 1
+    while at < len(tokens) and tokens[at].word in skipped:
+        at += 1
+    if "TABLE" in skipped and "INTO" not in skipped and "TABLE" not in {token.word for token in tokens[begin:at]}:
+        # A view, a function, a namespace.
+        return None
+    name = ""
+    while at < len(tokens) and (tokens[at].word.isidentifier() or tokens[at].text.startswith("`")):
+        name += tokens[at].text
+        if _next(tokens, at) != ".":
+            # ``IDENTIFIER(…)`` and directories are no names.
+            return None if _next(tokens, at) == "(" and name.upper() == "IDENTIFIER" else name
+        name += "."
+        at += 2
+    return None
+
+
+def _after_queries_with_names(tokens: list[_Token]) -> int:
+    """Where the statement itself begins, behind ``WITH name AS (…), …``."""
+    if not tokens or tokens[0].word != "WITH":
+        return 0
+    depth = 0
+    for at, token in enumerate(tokens):
+        depth += {"(": 1, ")": -1}.get(token.word, 0)
+        if depth == 0 and token.word in _WRITES:
+            return at
+    return len(tokens)

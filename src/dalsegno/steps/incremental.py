@@ -159,6 +159,7 @@ def _told(work: Work, changes: Changes, quiet: str) -> Outcome:
     outputs: dict[str, Any] = {
         "has_changes": True,
         "capture_id": changes.id,
+        "is_resumed": changes.is_resumed,
         "files": sum(captured.details["files"] for captured in tables),
         "rows": sum(captured.details["rows"] for captured in tables),
         **_sizes(tables),

@@ -24,6 +24,7 @@ from dalsegno.steps.contract import Finished, Running, Work
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.python import import_path
 from dalsegno.steps.spark_params import BLOCK, Jar, Script, SparkStep, Sql, Submission, spark_step
+from dalsegno.steps.stamps import stamp
 from dalsegno.steps.supervision import Ended, Job
 
 _PROPERTIES, _STATEMENTS = "spark.properties", "statements.json"
@@ -88,7 +89,7 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
         conf = iceberg_conf(jars)
         # Executors on other machines must be able to reach the driver.
         del variables["SPARK_LOCAL_IP"]
-    conf |= {"spark.app.name": work.key, **spark_sessions.stamp(work), **own_conf, "spark.master": master}
+    conf |= {"spark.app.name": work.key, **stamp(work), **own_conf, "spark.master": master}
     files = {_PROPERTIES: as_properties(conf)}
     match step.job:
         case Sql(statements):

@@ -12,9 +12,8 @@ from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
 from dalsegno.spark.server import LocalServer, Say, running_in, unsaid
 from dalsegno.steps.contract import Work
+from dalsegno.steps.stamps import stamp
 
-#: What Iceberg writes into the summary of every snapshot that the session makes.
-_STAMP = "spark.sql.iceberg.snapshot-property.dalsegno."
 #: Left in the attempt's folder before its session does anything.
 _OPENED = "spark-session"
 
@@ -59,18 +58,8 @@ def opened(work: Work, conf: Mapping[str, str], say: Say = unsaid) -> Session:
     catalogs: dict[str, str] = {}
     if work.settings.spark_remote:
         catalogs = _catalogs_unknown_to(session, work.settings)
-    session.configure(catalogs | dict(conf) | stamp(work) | statement_stamp(1))
+    session.configure(catalogs | dict(conf) | stamp(work))
     return session
-
-
-def stamp(work: Work) -> dict[str, str]:
-    """Names the attempt in every snapshot that it makes."""
-    named = {"workflow": work.workflow_id, "run": str(work.run_number), "step": work.step_id, "attempt": work.key}
-    return {f"{_STAMP}{key}": value for key, value in named.items()}
-
-
-def statement_stamp(number: int) -> dict[str, str]:
-    return {f"{_STAMP}statement": str(number)}
 
 
 def cleared(work: Work) -> None:

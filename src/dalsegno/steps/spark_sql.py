@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.clock import utc_now
-from dalsegno.errors import DalsegnoError, UserError
+from dalsegno.errors import DalsegnoError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
-from dalsegno.steps import spark_rows, spark_sessions
+from dalsegno.steps import spark_rows, spark_sessions, stamps
 from dalsegno.steps.contract import Finished, Progress, Running, Started, Work
 from dalsegno.steps.supervision import shown_forms
 
@@ -98,7 +98,8 @@ class SqlThread(threading.Thread):
         try:
             self.outcome = self._executed()
         except DalsegnoError as error:
-            kind = FailureKind.USER if isinstance(error, UserError) else FailureKind.PLATFORM
+            # A platform may be back by the next attempt; anything else it would meet again.
+            kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
             self.outcome = Failed(kind, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - Spark's client raises whatever comes to it
             self.outcome = self._failed(error)
@@ -130,11 +131,13 @@ class SqlThread(threading.Thread):
 
     def _execute(self, session: Session, number: int, statement: str) -> Mapping[str, Any]:
         which = f"statement {number} of {len(self.statements)}"
-        if number > 1:
-            session.configure(spark_sessions.statement_stamp(number))
+        session.configure(stamps.statement_stamp(number, statement))
         self.log.note(f"{which}:")
         self.log.write(statement)
         self._at = which
+        if stamps.is_written(session, self.work, number, statement):
+            self.log.note(f"{which} was executed for this capture before, and is not executed again")
+            return {}
         began = time.perf_counter()
         rows = session.execute(statement, spark_rows.FETCHED + 1)
         self.log.note(f"{which} took {time.perf_counter() - began:.2f} s")

@@ -1,0 +1,146 @@
+"""Incremental workflows on a real Spark: what was written for a capture is not written again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from dalsegno import Lake
+from dalsegno.model.runs import RunStatus
+from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.settings import Settings, load
+from dalsegno.spark.connect import Session, session_id_for
+from dalsegno.store import Store
+from tests.conftest import uncaptured
+
+pytestmark = pytest.mark.spark
+
+DAILY = """
+Workflow:
+  id: daily
+  jobs:
+    - job:
+        id: capture
+        type: IpCapture
+        ip_capture: {source_tables: [lake.db.plays], range_columns: [day]}
+    - job:
+        id: write
+        type: Spark
+        retry_policy: {error_retry_limit: 0}
+        spark:
+          script: |
+            INSERT INTO lake.db.copies SELECT id, day FROM ${capture.change_table};
+            INSERT INTO lake.db.days SELECT DISTINCT day FROM ${capture.change_table};
+            SELECT count(*) AS copies FROM lake.db.copies
+    - job: {id: commit, type: IpCommit, ip_commit: {capture_step: capture}}
+  dag: sequential
+"""
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
+    from dalsegno.spark.server import running_servers, stop
+    from dalsegno.steps.spark_sessions import local_server
+
+    root = tmp_path_factory.mktemp("project")
+    loaded = load(working_folder=root, environment={})
+    with uncaptured(pytestconfig):
+        local_server(loaded).ensure()
+    yield loaded
+    for folder, _ in list(running_servers(root)):
+        stop(folder)
+
+
+class Place:
+    """A project with three tables, emptied for each test."""
+
+    def __init__(self, settings: Settings) -> None:
+        from dalsegno.steps.spark_sessions import local_server
+
+        self.settings = settings
+        self.address = local_server(settings).ensure().address
+        self.orchestrator = Orchestrator(settings, Store.open(settings.store), actor="ada")
+
+    def sql(self, *statements: str) -> list[dict[str, object]]:
+        # A session each: it remembers tables for a while, whatever others do to them.
+        session = Session(self.address, session_id_for(uuid4().hex))
+        rows: list[dict[str, object]] = []
+        for statement in statements:
+            rows = session.execute(statement, 100).to_pylist()
+        session.release()
+        return rows
+
+    def run(self, text: str) -> RunStatus:
+        pushed = self.orchestrator.push(text)
+        return self.orchestrator.finish(self.orchestrator.start(pushed.workflow_id, {}).id).status
+
+    def copies(self) -> list[object]:
+        return [row["id"] for row in self.sql("SELECT id FROM lake.db.copies ORDER BY id")]
+
+
+@pytest.fixture
+def place(settings: Settings) -> Iterator[Place]:
+    made = Place(settings)
+    made.sql(
+        "CREATE NAMESPACE IF NOT EXISTS lake.db",
+        "CREATE OR REPLACE TABLE lake.db.plays (id BIGINT, day STRING) USING iceberg PARTITIONED BY (day)",
+        "CREATE OR REPLACE TABLE lake.db.copies (id BIGINT, day STRING) USING iceberg",
+        "CREATE OR REPLACE TABLE lake.db.days (day STRING) USING iceberg",
+    )
+    yield made
+    made.orchestrator.close()
+
+
+def test_an_insert_is_not_repeated(place: Place) -> None:
+    place.sql("INSERT INTO lake.db.plays VALUES (1, '2026-01-01'), (2, '2026-01-02')")
+    place.sql("DROP TABLE lake.db.days")
+    assert place.run(DAILY) is RunStatus.FAILED
+    assert place.copies() == [1, 2]
+
+    # The same run, restarted: what it wrote is there, what it did not write is not.
+    place.sql("CREATE TABLE lake.db.days (day STRING) USING iceberg")
+    run = place.orchestrator.restart("daily")
+    assert place.orchestrator.finish(run.id).status is RunStatus.SUCCEEDED
+    assert place.copies() == [1, 2]
+    assert len(place.sql("SELECT * FROM lake.db.days")) == 2
+
+    # The next run, which goes on with what a failed one left; a late row has come since, and waits for its turn.
+    place.sql("INSERT INTO lake.db.plays VALUES (3, '2020-01-01')", "DROP TABLE lake.db.days")
+    assert place.run(DAILY) is RunStatus.FAILED
+    place.sql(
+        "INSERT INTO lake.db.plays VALUES (4, '2026-01-03')", "CREATE TABLE lake.db.days (day STRING) USING iceberg"
+    )
+    for expected in ([1, 2, 3], [1, 2, 3, 4]):
+        assert place.run(DAILY) is RunStatus.SUCCEEDED
+        assert place.copies() == expected
+    with Lake.open(place.settings) as lake:
+        assert not lake.store.captures(pending_only=True)
+
+
+def test_what_was_rolled_back_is_written_again(place: Place) -> None:
+    place.sql("INSERT INTO lake.db.copies VALUES (0, 'x')", "INSERT INTO lake.db.plays VALUES (5, '2026-02-01')")
+    [before] = place.sql("SELECT snapshot_id FROM lake.db.copies.snapshots ORDER BY committed_at DESC LIMIT 1")
+    place.sql("DROP TABLE lake.db.days")
+    assert place.run(DAILY.replace("daily", "rolled")) is RunStatus.FAILED
+    assert place.copies() == [0, 5]
+    place.sql(
+        f"CALL lake.system.rollback_to_snapshot('db.copies', {before['snapshot_id']})",
+        "CREATE TABLE lake.db.days (day STRING) USING iceberg",
+    )
+    assert place.copies() == [0]
+    assert place.run(DAILY.replace("daily", "rolled")) is RunStatus.SUCCEEDED
+    assert place.copies() == [0, 5]
+
+
+def test_another_wording_is_refused(place: Place) -> None:
+    """Whether the new statement has to write what the old one wrote cannot be told."""
+    place.sql("INSERT INTO lake.db.plays VALUES (6, '2026-02-01')", "DROP TABLE lake.db.days")
+    text = DAILY.replace("daily", "reworded")
+    assert place.run(text) is RunStatus.FAILED
+    place.sql("CREATE TABLE lake.db.days (day STRING) USING iceberg")
+    assert place.run(text.replace("SELECT id, day FROM", "SELECT id + 1, day FROM")) is RunStatus.FAILED
+    [reason] = [place.orchestrator.run("reworded").reason]
+    assert "the statement read otherwise then" in (reason or "")
+    assert place.copies() == [6]
