@@ -27,9 +27,9 @@ class Succeeded:
 
     outputs: Mapping[str, Any] = field(default_factory=dict)
     #: The capture that is processed now: its checkpoint moves in the transaction that saves the success, or neither.
-    commits: str | None = None
+    commits: str | None = field(default=None, repr=False)
     #: False if there is nothing to do for the steps that follow.
-    goes_on: bool = True
+    goes_on: bool = field(default=True, repr=False)
 
 
 @dataclass(frozen=True)
