@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from dalsegno.settings import Settings, load
 from dalsegno.spark.java import find_java
 from tests.services.postgres import Postgres, running_postgres
 from tests.services.rest_catalog import RestCatalog, class_path, running_rest_catalog
@@ -54,3 +56,17 @@ def rest_catalog(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathF
         class_path(find_java())
     with running_rest_catalog(tmp_path_factory.mktemp("rest-catalog")) as catalog:
         yield catalog
+
+
+@contextmanager
+def warm_spark(root: Path, config: pytest.Config) -> Iterator[Settings]:
+    """The settings of a project with a warm Spark server, which is stopped in the end."""
+    from dalsegno.spark.server import running_servers, stop
+    from dalsegno.steps.spark_sessions import local_server
+
+    loaded = load(working_folder=root, environment={})
+    with uncaptured(config):
+        local_server(loaded).ensure()
+    yield loaded
+    for folder, _ in list(running_servers(root)):
+        stop(folder)

@@ -10,10 +10,10 @@ import pytest
 from dalsegno import Lake
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.orchestrator import Orchestrator
-from dalsegno.settings import Settings, load
+from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.store import Store
-from tests.conftest import uncaptured
+from tests.conftest import warm_spark
 
 pytestmark = pytest.mark.spark
 
@@ -41,16 +41,8 @@ Workflow:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
-    from dalsegno.spark.server import running_servers, stop
-    from dalsegno.steps.spark_sessions import local_server
-
-    root = tmp_path_factory.mktemp("project")
-    loaded = load(working_folder=root, environment={})
-    with uncaptured(pytestconfig):
-        local_server(loaded).ensure()
-    yield loaded
-    for folder, _ in list(running_servers(root)):
-        stop(folder)
+    with warm_spark(tmp_path_factory.mktemp("project"), pytestconfig) as loaded:
+        yield loaded
 
 
 class Place:

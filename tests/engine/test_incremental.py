@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,14 @@ import pyarrow as pa
 import pytest
 
 from dalsegno import Lake
+from dalsegno.engine.captures import processed_by
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RestartFrom
+from dalsegno.store import runs
 from tests.engine.dying import NEVER, start_and_work
-from tests.engine.support import FAILED, SUCCEEDED, Json, Place, shell, step
+from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, shell, step, subworkflow
 from tests.engine.test_control import going_on
+from tests.steps.support import until
 from tests.store.crashes import killed_at
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
@@ -34,13 +37,6 @@ def lake(either_place: Place) -> Iterator[Lake]:
 def append(lake: Lake, *ids: int, day: str = "2026-01-01", table: str = "db.plays") -> None:
     rows = pa.table({"id": ids, "day": [day] * len(ids)}, schema=SCHEMA)
     lake.catalog("lake").pyiceberg.load_table(table).append(rows)
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def texts(values: list[str]) -> Json:
@@ -191,6 +187,28 @@ def test_several_tables(either_place: Place, lake: Lake) -> None:
     [captured] = lake.store.captures()
     assert place.lines() == [" ".join(["3", *(str(each.change_table) for each in captured.tables)])]
     assert len(lake.checkpoints("w")) == 2
+
+
+def test_what_a_step_of_a_subworkflow_processes(either_place: Place, lake: Lake) -> None:
+    """The captures of the runs it belongs to; and each iteration that runs the same subworkflow is another place."""
+    place = either_place
+    place.push("child", shell("inside", "true"))
+    each = foreach("each", [1, 2], [subworkflow("sub", "child")], "commit")
+    place.push("w", capture("each"), each, commit())
+    append(lake, 1)
+    assert place.run("w").status is SUCCEEDED
+    [done] = lake.store.captures()
+    orchestrator, found = place.orchestrator, set()
+    for number in (1, 2):
+        with orchestrator.store.database.reading() as connection:
+            row = runs.numbered(connection, "child", number)
+        assert row is not None
+        blueprint = orchestrator.versions.named("child", "active")
+        processed = processed_by(orchestrator.store, orchestrator.versions.named, row, blueprint, row["id"], "inside")
+        assert (processed.captures, processed.is_resumed) == ((done.id,), False)
+        found.add(processed.place)
+    assert len(found) == 2
+    assert all(re.fullmatch(r"each/\d+/sub/inside", each) for each in found), found
 
 
 def test_killed_at_some_moments(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ class Processed:
     captures: tuple[str, ...] = ()
     #: Whether another run has begun to process one of them.
     is_resumed: bool = False
+    #: Which step it is, the same in every run: loops with their iterations, and the steps that run subworkflows.
+    place: str = ""
 
 
 NOTHING = Processed()
@@ -36,6 +38,7 @@ def processed_by(
     if not blueprint.captures and not run["parent_run"]:
         return NOTHING
     found: dict[str, bool] = {}
+    place = _place(run, flow_id, step_id)
     with store.database.reading() as connection:
         while True:
             loop = blueprint.loop_of.get(step_id)
@@ -48,10 +51,13 @@ def processed_by(
                 above = flows.flow_row(connection, flow_id)
                 flow_id, step_id = above["parent_flow"] if above else run["id"], loop
                 continue
-            if not run["parent_run"]:
-                return Processed(tuple(sorted(found)), any(found.values()))
-            flow_id, step_id = run["parent_flow"], run["parent_step"]
-            parent = runs.run_row(connection, run["parent_run"])
+            parent = runs.run_row(connection, run["parent_run"]) if run["parent_run"] else None
             if parent is None:
-                return Processed(tuple(sorted(found)), any(found.values()))
+                return Processed(tuple(sorted(found)), any(found.values()), place)
+            flow_id, step_id = run["parent_flow"], run["parent_step"]
             run, blueprint = parent, blueprint_of(parent["workflow_id"], str(parent["version"]))
+            place = f"{_place(run, flow_id, step_id)}/{place}"
+
+
+def _place(run: Mapping[str, Any], flow_id: str, step_id: str) -> str:
+    return f"{flow_id.removeprefix(run['id'])}/{step_id}".strip("/")

@@ -68,7 +68,7 @@ class Jobs:
             references=found.references if found else {},
             secrets=found.secrets if found else (),
             handle=(handle or {}).get("handle"),
-            place=f"{claim.flow.id.removeprefix(claim.run.id)}/{claim.step.id}".strip("/"),
+            place=processed.place,
             captures=processed.captures,
             is_repeated=bool(processed.captures) and (processed.is_resumed or claim.state.attempt > 1),
         )

@@ -85,10 +85,10 @@ class Work:
     deadline: datetime | None = None
     #: Values that must not be shown.
     secrets: tuple[str, ...] = ()
-    #: Which step of the workflow it is, loops and their iterations included: the same in every run.
-    place: str = ""
     #: The captures that it processes.
     captures: tuple[str, ...] = ()
+    #: If there are any: which step it is, iterations and subworkflows included; the same in every run.
+    place: str = ""
     #: Whether an earlier attempt, or another run, may have written something for these captures.
     is_repeated: bool = False
 
