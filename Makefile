@@ -11,7 +11,7 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test prove-changes check format lock clean
+.PHONY: help setup setup-demo demo test prove-changes prove-runs check format lock clean
 .PHONY: bench-capture bench-changes bench-engine bench-spark
 
 help: ## list the targets
@@ -26,6 +26,9 @@ test: setup ## run all tests (ARGS=... goes to pytest)
 
 prove-changes: setup ## compare captures with the truth on 1,000 random histories (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest tests/iceberg/test_histories.py --histories 1000 $(ARGS)
+
+prove-runs: setup ## kill workers through 100 incremental runs while a writer works on the tables (ARGS=... goes to pytest)
+	$(BIN)/python -m pytest tests/acceptance/test_under_fire.py --fires 100 -s $(ARGS)
 
 check: setup ## check format, lint and types
 	$(BIN)/ruff format --check .

@@ -20,6 +20,7 @@ PROCESSES.set_forkserver_preload(
         "tests.iceberg.dying",
         "tests.steps.dying",
         "tests.engine.dying",
+        "tests.acceptance.burning",
         "dalsegno.steps.shell",
         "dalsegno.steps.incremental",
     ]

@@ -41,6 +41,8 @@ class Failed:
     hint: str | None = None
     #: What was set before it failed.
     outputs: Mapping[str, Any] = field(default_factory=dict)
+    #: Waiting would not help: what went wrong is over.
+    at_once: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -318,19 +318,19 @@ class _Advance:
                 self._finish(state, _ENDED[state.ending], state.taken)
             case Failed(kind, message, hint):
                 state = replace(state, failure={"kind": kind.value, "message": message, "hint": hint})
-                self._fail(state, kind, report)
+                self._fail(state, outcome, report)
             case Stopped() | Succeeded():
                 self._finish(state, StepStatus.STOPPED, ())
             case _:
                 assert_never(outcome)
 
-    def _fail(self, state: StepState, kind: FailureKind, report: StepEnded) -> None:
+    def _fail(self, state: StepState, failed: Failed, report: StepEnded) -> None:
+        kind = failed.kind
         again = next_try(kind, state.tried, report.retries)
         if again is not None and self.ending in (None, Ending.DRAIN):
             tried, wait = again
-            self._put(
-                replace(state, status=WAITING[kind], tried=tried, ready_at=self.now + wait, is_claimed=False, loop=None)
-            )
+            ready_at = self.now if failed.at_once else self.now + wait
+            self._put(replace(state, status=WAITING[kind], tried=tried, ready_at=ready_at, is_claimed=False, loop=None))
         elif self.flow.graph.failure_mode(state.step_id) is FailureMode.IGNORE_FAILURE:
             self._finish(state, StepStatus.COMPLETED_WITH_ERROR, report.taken)
         elif kind is FailureKind.TIMEOUT:

@@ -203,7 +203,9 @@ def _abandoned(work: Work) -> Outcome:
     """The process that executed the statements is gone."""
     spark_sessions.cleared(work)
     return _recorded(work) or Failed(
-        FailureKind.PLATFORM, "The process that executed the SQL is gone; what it left in Spark was ended."
+        FailureKind.PLATFORM,
+        "The process that executed the SQL is gone; what it left in Spark was ended.",
+        at_once=True,
     )
 
 
