@@ -90,6 +90,30 @@ def test_what_later_steps_can_use(either_place: Place, lake: Lake) -> None:
     assert place.lines() == [f"{capture_of_run.tables[0].change_table} 7-9 1"]
 
 
+def test_predicates_reach_later_steps(either_place: Place, lake: Lake) -> None:
+    """One source has them as they are, of several each has its own, and with nothing new nothing is meant."""
+    place = either_place
+    lake.catalog("lake").pyiceberg.create_table("db.orders", SCHEMA)
+    for table in ("plays", "orders"):
+        with lake.catalog("lake").pyiceberg.load_table(f"db.{table}").update_spec() as update:
+            update.add_identity("day")
+    script = """echo "${capture.partition_filter('t')}; ${capture.range_filter_id}" >> out"""
+    place.push("one", capture("write", range_columns="id"), job(place, "commit", script=script), commit())
+    append(lake, 7, 9)
+    assert place.run("one").status is SUCCEEDED
+    script = """echo "${capture.new_partition_filter_plays}; ${capture.partition_filter_orders}" >> out"""
+    several = capture("write", tables=("db.plays", "db.orders"), when_nothing_new="continue")
+    place.push("both", several, job(place, "commit", script=script), commit())
+    append(lake, 1, day="it's", table="db.orders")
+    assert place.run("both").status is SUCCEEDED
+    assert place.run("both").status is SUCCEEDED
+    assert place.lines() == [
+        "t.`day` = '2026-01-01'; `id` BETWEEN 7 AND 9",
+        "`day` = '2026-01-01'; `day` = 'it\\'s'",
+        "false; false",
+    ]
+
+
 @pytest.mark.parametrize(
     ("word", "status", "lines"), [("skip", SUCCEEDED, []), ("continue", SUCCEEDED, ["0"]), ("fail", FAILED, [])]
 )

@@ -20,6 +20,7 @@ from dalsegno.iceberg.layout import Layout
 from dalsegno.iceberg.manifests import Manifest, Take, added_by, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.iceberg.pins import Pin
+from dalsegno.iceberg.predicates import partition_filters
 from dalsegno.iceberg.ranges import column_ranges
 from dalsegno.iceberg.swaps import swaps_between
 from dalsegno.model.captures import Manner, Role
@@ -177,8 +178,12 @@ def look_into(
         partitions = list_partitions(table.files, layout, history, increment, takes, most_entries=most)
     else:
         partitions = None
+    filters = partition_filters(layout, partitions)
     return {
         "partitions": None if partitions is None else [asdict(partition) for partition in partitions],
+        "partition_filter": filters.every,
+        "new_partition_filter": filters.new,
+        "reopened_partition_filter": filters.reopened,
         "ranges": {item.column: asdict(item) for item in ranges},
     }
 

@@ -14,5 +14,6 @@ the manifests those name. No data file is ever opened.
     change_table a cloned metadata file + copied manifests + one register call
     views        one metadata file and one entry of the catalog, for Spark
     entries      files, partitions and bounds inside manifests, for ranges, partitions and reports
+    predicates   touched partitions and ranges as conditions of SQL
     pins         the branch that keeps unprocessed history from expiring
 """

@@ -30,6 +30,7 @@ from pyiceberg.types import (
     DecimalType,
     NestedField,
     PrimitiveType,
+    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -100,6 +101,10 @@ class Layout:
         """The name of a column, or its id if the schema no longer has it."""
         return self.schema.find_column_name(field_id) or str(field_id)
 
+    def column_path(self, field_id: int) -> tuple[str, ...] | None:
+        """The names that lead to a column, from struct to struct; None if there are none, as into a list."""
+        return _path(self.schema.fields, field_id)
+
     def has_column(self, name: str) -> bool:
         try:
             return isinstance(self.schema.find_field(name).field_type, PrimitiveType)
@@ -153,6 +158,16 @@ class Layout:
         if isinstance(value, int) and not isinstance(item.transform, _TIME_TRANSFORMS):
             return value
         return item.transform.to_human_string(source.field_type, value)
+
+
+def _path(fields: Sequence[NestedField], field_id: int) -> tuple[str, ...] | None:
+    for field in fields:
+        if field.field_id == field_id:
+            return (field.name,)
+        below = _path(field.field_type.fields, field_id) if isinstance(field.field_type, StructType) else None
+        if below is not None:
+            return (field.name, *below)
+    return None
 
 
 def _nameable(field: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from pyiceberg.types import NestedField
 from dalsegno.iceberg.entries import FileEntry
 from dalsegno.iceberg.layout import Layout, UnreadableBound, read_bound, said
 from dalsegno.iceberg.manifests import Manifest
+from dalsegno.iceberg.predicates import EVERYTHING, range_filter
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class ColumnRange:
     max: Any
     #: Why the range is unknown; None if it is known.
     unknown_because: str | None = None
+    #: The range as a predicate, nulls included if there may be any.
+    filter: str = EVERYTHING
 
 
 def column_ranges(
@@ -36,9 +39,9 @@ def column_ranges(
     entries_of: Callable[[Manifest], Iterable[FileEntry]],
 ) -> list[ColumnRange]:
     """The range of each column over all files of the manifests, which are only opened where they must be."""
-    bounds = [_Bounds(name, layout.column(name)) for name in columns]
+    bounds = [_Bounds(name, layout, layout.column(name)) for name in columns]
     for manifest in manifests:
-        open_questions = [bound for bound in bounds if not bound.take_partition_bounds(layout, manifest)]
+        open_questions = [bound for bound in bounds if not bound.take_partition_bounds(manifest)]
         if not open_questions:
             continue
         for entry in entries_of(manifest):
@@ -48,23 +51,25 @@ def column_ranges(
 
 
 class _Bounds:
-    def __init__(self, name: str, field: NestedField) -> None:
-        self.name, self.field = name, field
+    def __init__(self, name: str, layout: Layout, field: NestedField) -> None:
+        self.name, self.layout, self.field = name, layout, field
         self.low: Any = None
         self.high: Any = None
+        self.has_nulls = False
         self.unknown: str | None = None
 
-    def take_partition_bounds(self, layout: Layout, manifest: Manifest) -> bool:
+    def take_partition_bounds(self, manifest: Manifest) -> bool:
         """Answer for a whole manifest where the column itself is a partition field."""
         if self.unknown:
             return True
-        position = layout.identity_position(manifest.spec_id, self.field)
+        position = self.layout.identity_position(manifest.spec_id, self.field)
         if position is None or manifest.partitions is None:
             return False
         summary = manifest.partitions[position]
         lower, upper = summary["lower_bound"], summary["upper_bound"]
         if lower is None and not summary["contains_null"]:
             return False
+        self.has_nulls = self.has_nulls or summary["contains_null"]
         if lower is not None:
             self._widen(lower, upper)
         return True
@@ -73,6 +78,7 @@ class _Bounds:
         if self.unknown or not entry.rows:
             return
         field_id = self.field.field_id
+        self.has_nulls = self.has_nulls or entry.null_counts.get(field_id) != 0
         lower, upper = entry.lower.get(field_id), entry.upper.get(field_id)
         if lower is not None and upper is not None:
             self._widen(lower, upper)
@@ -84,7 +90,9 @@ class _Bounds:
             return ColumnRange(self.name, None, None, self.unknown)
         kind = self.field.field_type
         low, high = (None if value is None else said(kind, value) for value in (self.low, self.high))
-        return ColumnRange(self.name, low, high)
+        path = self.layout.column_path(self.field.field_id)
+        has_nulls = self.has_nulls and not self.field.required
+        return ColumnRange(self.name, low, high, filter=range_filter(path, kind, low, high, has_nulls=has_nulls))
 
     def _widen(self, lower: bytes, upper: bytes) -> None:
         try:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import UserError
+from dalsegno.iceberg.predicates import EVERYTHING, NOTHING, any_of
 from dalsegno.model.captures import CapturedTable, Role
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
@@ -40,6 +41,12 @@ _CAPTURE_FIELDS = frozenset(
 )
 _SKIP, _FAIL, _CONTINUE = "skip", "fail", "continue"
 _LONGEST_CONSUMER = 64
+#: Predicates of each source, about its own columns; and what they are of a capture that does not tell.
+_FILTERS = {
+    "partition_filter": EVERYTHING,
+    "new_partition_filter": NOTHING,
+    "reopened_partition_filter": EVERYTHING,
+}
 
 
 class _AtOnce:
@@ -79,7 +86,7 @@ class CaptureRunner(_AtOnce):
                     f"Capture {changes.id} is being processed by {other}, which has not ended.",
                     hint="It is handed over when that run has ended without committing it.",
                 )
-            return _told(work, changes, quiet)
+            return _told(work, changes, quiet, fields.texts("range_columns"))
 
 
 class CommitRunner(_AtOnce):
@@ -146,7 +153,7 @@ def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
     return None
 
 
-def _told(work: Work, changes: Changes, quiet: str) -> Outcome:
+def _told(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]) -> Outcome:
     """What later steps can use, and what people can read."""
     if changes.capture is None:
         looked = ", ".join(str(increment.table) for increment in changes.increments)
@@ -154,7 +161,10 @@ def _told(work: Work, changes: Changes, quiet: str) -> Outcome:
         if quiet == _FAIL:
             return Failed(FailureKind.FATAL, f"There is nothing new in {looked} for {changes.consumer}.")
         nothing = {"has_changes": False, "capture_id": "", "change_table": "", "rows": 0, "files": 0, "bytes": 0}
-        return Succeeded(nothing, goes_on=quiet == _CONTINUE)
+        names = [increment.table.identifier[-1] for increment in changes.increments]
+        filters = {f"{name}{suffix}": NOTHING for name in _FILTERS for suffix in _suffixes(names)}
+        filters |= {f"range_filter_{_plain(column)}": NOTHING for column in range_columns}
+        return Succeeded({**nothing, **filters}, goes_on=quiet == _CONTINUE)
     tables = changes.capture.tables
     outputs: dict[str, Any] = {
         "has_changes": True,
@@ -166,12 +176,16 @@ def _told(work: Work, changes: Changes, quiet: str) -> Outcome:
         **_ranges(tables),
         **_partitions(tables),
     }
-    for captured in tables:
-        # With one source, and with several by the last word of each one's name.
-        suffix = "" if len(tables) == 1 else f"_{captured.table.identifier[-1]}"
-        outputs |= {f"{name}{suffix}": value for name, value in _names(captured).items()}
+    for captured, suffix in zip(tables, _suffixes([each.table.identifier[-1] for each in tables]), strict=True):
+        of_table = {**_names(captured), **_filters(captured)}
+        outputs |= {f"{name}{suffix}": value for name, value in of_table.items()}
     _say(work, [_sentence(captured, changes) for captured in tables])
     return Succeeded(outputs)
+
+
+def _suffixes(names: Sequence[str]) -> list[str]:
+    """What names of parameters end with: nothing for one source; for several, the last word of each one's name."""
+    return [""] if len(names) == 1 else [f"_{name}" for name in names]
 
 
 def _names(captured: CapturedTable) -> dict[str, Any]:
@@ -186,24 +200,36 @@ def _names(captured: CapturedTable) -> dict[str, Any]:
     return found
 
 
+def _filters(captured: CapturedTable) -> dict[str, str]:
+    return {name: captured.details.get(name, unknown) for name, unknown in _FILTERS.items()}
+
+
 def _sizes(tables: Iterable[CapturedTable]) -> dict[str, Any]:
     sizes = [captured.details["bytes"] for captured in tables]
     return {} if None in sizes else {"bytes": sum(sizes)}
 
 
 def _ranges(tables: Iterable[CapturedTable]) -> dict[str, Any]:
-    """The smallest and the largest value of each column over all sources; what one does not know is not told."""
+    """The smallest and the largest value of each column over all sources; what one does not know is not told.
+
+    As a predicate it is: then every row may be meant.
+    """
     found: dict[str, list[Mapping[str, Any]]] = {}
     for captured in tables:
         for column, ends in captured.details["ranges"].items():
             found.setdefault(column, []).append(ends)
     told: dict[str, Any] = {}
     for column, ranges in found.items():
+        told[f"range_filter_{_plain(column)}"] = any_of(each.get("filter", EVERYTHING) for each in ranges)
         ends = [ends for ends in ranges if ends["min"] is not None]
         if ends and not any(each["unknown_because"] for each in ranges):
-            name = re.sub(r"\W", "_", column)
+            name = _plain(column)
             told |= {f"min_{name}": min(each["min"] for each in ends), f"max_{name}": max(each["max"] for each in ends)}
     return told
+
+
+def _plain(column: str) -> str:
+    return re.sub(r"\W", "_", column)
 
 
 def _partitions(tables: Iterable[CapturedTable]) -> dict[str, Any]:

@@ -56,10 +56,10 @@ def import_path(*folders: str) -> dict[str, str]:
 
 def pure_script(script: str, work: Work) -> str:
     """The script, unless it expects values to be pasted into it, where they could become code."""
-    for name in re.findall(r"\$\{([\w.-]+)\}", script):
-        if name in work.references:
+    for written, name in re.findall(r"\$\{(([\w.-]+)(?:\([^{}]*\))?)\}", script):
+        if written in work.references:
             raise UserError(
-                f"python.script holds ${{{name}}}, but values are not pasted into code.",
+                f"python.script holds ${{{written}}}, but values are not pasted into code.",
                 hint=f"Write: from dalsegno import job; job.param({name!r})",
             )
     return script

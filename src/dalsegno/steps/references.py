@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-#: ``${a}``, ``${step.a}`` or ``$a``, unless a backslash stands before it.
-_REFERENCE = re.compile(r"(?<!\\)\$(?:\{([\w.-]+)\}|([A-Za-z_]\w*))", re.ASCII)
+#: ``${a}``, ``${step.a}``, ``${step.a('t')}`` or ``$a``, unless a backslash stands before it.
+_REFERENCE = re.compile(r"(?<!\\)\$(?:\{([\w.-]+(?:\([^{}]*\))?)\}|([A-Za-z_]\w*))", re.ASCII)
 _SHELL_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 #: Names that mean something to a shell, the loader or us: a value must not change that.
 _TAKEN = re.compile(

@@ -18,7 +18,7 @@ from dalsegno.spec.params.context import Context, Evaluated, Trace
 from dalsegno.spec.params.defaults import RUN_TS, STEP_DEFAULTS, WORKFLOW_DEFAULTS, Default
 from dalsegno.spec.params.expressions import Functions
 from dalsegno.spec.params.facts import StepFacts
-from dalsegno.spec.params.literals import all_references, interpolate_all
+from dalsegno.spec.params.literals import interpolate_all, uses
 from dalsegno.spec.params.names import SEPARATOR, advice, splits
 from dalsegno.spec.params.secrets import MASK, Mask, texts_of
 from dalsegno.spec.params.values import cast, shown, size_of, text_of, type_of
@@ -194,12 +194,13 @@ class Scope:
     def _interpolated(self, path: str, literal: Any, trace: Trace) -> Any:
         if path not in self.raw:
             return interpolate_all(literal, lambda name: self._inserted(name, trace))
-        for name in all_references(literal):
+        for reference in uses(literal):
+            name = reference.name
             # A name that nobody knows, or the text's own, may be a variable of the shell: the runner will see.
             found = None if name in self._under_way else self.find(name) or self._elsewhere(name)
             if found is not None:
                 self._note(found)
-                self.references[name] = text_of(found.value)
+                self.references[reference.written] = reference.text(text_of(found.value))
         return literal
 
     def _value(self, expression: str, what: str, trace: Trace) -> Any:

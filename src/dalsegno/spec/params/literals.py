@@ -1,27 +1,47 @@
 """References in texts: ``${name}`` and ``$name`` stand for a parameter's value, ``$$`` for a dollar sign.
 
-A text is gone through once: what a value brings along is not looked at again. ``$S3{…}`` and ``$FILE{…}`` were taken
-care of when the workflow was pushed, or are to stay.
+``${name('t')}`` stands for a predicate about the table that is called ``t`` in the text. A text is gone through once:
+what a value brings along is not looked at again. ``$S3{…}`` and ``$FILE{…}`` were taken care of when the workflow was
+pushed, or are to stay.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dalsegno.model.params import ParamDefinition, ParamMode, ParamType
+from dalsegno.spec.params.calls import called
 from dalsegno.spec.params.values import type_of
 
 _REFERENCE = re.compile(
     r"""\$(?:
         (?P<dollar>\$)
       | (?P<file>(?:S3|FILE)\{[^}]*\})
-      | \{(?P<braced>[a-zA-Z][-_./a-zA-Z0-9]*)\}
+      | \{(?P<braced>[a-zA-Z][-_./a-zA-Z0-9]*)(?:\((?P<arguments>[^{}]*)\))?\}
       | (?P<bare>[a-zA-Z][_a-zA-Z0-9]*)
     )""",
     re.VERBOSE,
 )
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What stands between ``${`` and ``}``."""
+
+    name: str
+    #: Between parentheses, if there are any.
+    arguments: str | None = None
+
+    @property
+    def written(self) -> str:
+        return self.name if self.arguments is None else f"{self.name}({self.arguments})"
+
+    def text(self, value: str) -> str:
+        """What it stands for, given the parameter's value."""
+        return value if self.arguments is None else called(self.name, self.arguments, value)
 
 
 def interpolate(text: str, value_of: Callable[[str], str]) -> str:
@@ -32,18 +52,15 @@ def interpolate(text: str, value_of: Callable[[str], str]) -> str:
     def replacement(found: re.Match[str]) -> str:
         if found["dollar"]:
             return "$"
-        name = _name(found)
-        return found[0] if name is None else value_of(name)
+        reference = _reference(found)
+        return found[0] if reference is None else reference.text(value_of(reference.name))
 
     return _REFERENCE.sub(replacement, text)
 
 
 def references(text: str) -> list[str]:
     """The names that a text refers to, each once, in the order of the text."""
-    if "$" not in text:
-        return []
-    names = (_name(found) for found in _REFERENCE.finditer(text))
-    return list(dict.fromkeys(name for name in names if name is not None))
+    return list(dict.fromkeys(reference.name for reference in _references(text)))
 
 
 def escaped(text: str) -> str:
@@ -85,6 +102,11 @@ def all_references(literal: Any) -> list[str]:
     return list(dict.fromkeys(name for text in _texts(literal) for name in references(text)))
 
 
+def uses(literal: Any) -> list[Reference]:
+    """The references in a literal, wherever in it, each once."""
+    return list(dict.fromkeys(reference for text in _texts(literal) for reference in _references(text)))
+
+
 def _texts(literal: Any) -> Iterator[str]:
     match literal:
         case str():
@@ -98,5 +120,11 @@ def _texts(literal: Any) -> Iterator[str]:
                 yield from _texts(item)
 
 
-def _name(found: re.Match[str]) -> str | None:
-    return found["braced"] or found["bare"]
+def _references(text: str) -> Iterator[Reference]:
+    if "$" in text:
+        yield from filter(None, map(_reference, _REFERENCE.finditer(text)))
+
+
+def _reference(found: re.Match[str]) -> Reference | None:
+    name = found["braced"] or found["bare"]
+    return Reference(name, found["arguments"]) if name else None
