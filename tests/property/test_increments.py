@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange
+from dalsegno.model.captures import EVERY_OPERATION, ChangeKind, Manner
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
-from dalsegno.model.starts import Since
+from dalsegno.model.starts import Bound, Since
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Treatment, next_increment
 
@@ -106,3 +108,37 @@ def test_a_cut_ends_at_the_last_snapshot_before_it(past: Past, second: int) -> N
         return
     assert increment.upto.snapshot_id == (line[-1] if line else None)
     assert [each.id for each, _ in increment.snapshots] == line
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["append", "replace", "delete"]), st.none() | st.integers(1, 9)), max_size=12),
+    st.lists(st.tuples(st.none() | st.integers(1, 4), st.none() | st.integers(1, 20)), min_size=1, max_size=4),
+)
+def test_bounded_captures_take_what_one_would(
+    commits: list[tuple[str, int | None]], bounds: list[tuple[int | None, int | None]]
+) -> None:
+    """Each snapshot in one of them, in order; each within its bound, or a single snapshot."""
+    manner = Manner(ChangeKind.BEFORE_AFTER, EVERY_OPERATION)
+    known: dict[int, Snapshot] = {}
+    for id_, (word, size) in enumerate(commits, 1):
+        told = {} if size is None else {"added-files-size": str(size)}
+        made = snapshot(id_, id_ - 1 or None, Operation(word))
+        known[id_] = replace(made, summary={**made.summary, **told})
+    history = History("uuid", 2, "main", known.get(len(known)), 0, known)
+    whole = next_increment(TABLE, "c", history, None, manner=manner)
+    taken: list[Snapshot] = []
+    position: Position | None = None
+    for most, size in itertools.cycle(bounds):
+        increment = next_increment(TABLE, "c", history, position, bound=Bound(most, size), manner=manner)
+        assert increment.has_news == (len(taken) < len(whole.taken))
+        position = increment.upto
+        taken += increment.taken
+        assert increment.has_more == (len(taken) < len(whole.taken))
+        if len(increment.taken) > 1:
+            assert len(increment.taken) <= (most or len(increment.taken))
+            assert size is None or sum(int(each.summary["added-files-size"]) for each in increment.taken) <= size
+        if not increment.has_more:
+            break
+    assert taken == [*whole.taken]
+    assert position is not None
+    assert position.is_at(whole.upto)

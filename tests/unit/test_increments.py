@@ -6,7 +6,7 @@ import pytest
 
 from dalsegno.errors import HistoryLost, UnsupportedChange, UserError
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
-from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Latest, Since, parse_start
+from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Latest, Since, parse_start
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Treatment, next_increment
 
@@ -165,3 +165,52 @@ def test_starts_as_people_write_them(text: str, start: object) -> None:
 def test_a_start_that_is_none() -> None:
     with pytest.raises(UserError, match="expected earliest, latest, full"):
         parse_start("yesterday")
+
+
+def sized(id_: int, size: int | None, operation: str = "append") -> Snapshot:
+    told = {"added_data_files": "1", **({} if size is None else {"added_files_size": str(size)})}
+    return snap(id_, id_ - 1 or None, operation, **told)
+
+
+@pytest.mark.parametrize(
+    ("bound", "upto", "has_more"),
+    [
+        (Bound(snapshots=1), 1, True),
+        # What changes no row comes along.
+        (Bound(snapshots=2), 3, True),
+        (Bound(snapshots=3), 4, True),
+        (Bound(snapshots=9), 5, False),
+        (Bound(bytes=10), 1, True),
+        (Bound(bytes=30), 3, True),
+        # One is never too much.
+        (Bound(bytes=1), 1, True),
+        # What does not tell its size is not taken together with anything.
+        (Bound(bytes=10**9), 4, True),
+        (Bound(snapshots=3, bytes=15), 1, True),
+    ],
+)
+def test_a_bound_ends_a_range_earlier(bound: Bound, upto: int, has_more: bool) -> None:
+    line = history(sized(1, 10), sized(2, 20), sized(3, 99, "replace"), sized(4, 30), sized(5, None))
+    found = next_increment(TABLE, "c", line, None, bound=bound)
+    assert (found.upto.snapshot_id, found.has_more) == (upto, has_more)
+
+
+def test_what_cannot_be_cut_is_taken_whole() -> None:
+    line = history(sized(1, None), sized(2, None))
+    found = next_increment(TABLE, "c", line, None, start=Full(), bound=Bound(1, 1))
+    assert (found.upto.snapshot_id, found.has_more) == (2, False)
+    # The one of unknown size, alone.
+    assert next_increment(TABLE, "c", line, None, bound=Bound(bytes=1)).upto.snapshot_id == 1
+
+
+def test_a_refused_change_behind_the_bound_waits() -> None:
+    line = history(snap(1, None), snap(2, 1), snap(3, 2, "delete"))
+    assert next_increment(TABLE, "c", line, None, bound=Bound(snapshots=2)).has_more
+    with pytest.raises(UnsupportedChange):
+        next_increment(TABLE, "c", line, at(2), bound=Bound(snapshots=2))
+
+
+@pytest.mark.parametrize("bound", [{"snapshots": 0}, {"bytes": -1}])
+def test_a_bound_is_above_zero(bound: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="above 0"):
+        Bound(**bound)

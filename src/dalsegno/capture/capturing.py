@@ -23,9 +23,9 @@ from dalsegno.iceberg.manifests import adds_everything
 from dalsegno.iceberg.partitions import Novelty
 from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Manner, Mode, Role
 from dalsegno.model.snapshots import History
-from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Since, Start
+from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Since, Start
 from dalsegno.model.tables import TableName
-from dalsegno.plan.increments import Increment, increment_between, next_increment, unproven_beginning
+from dalsegno.plan.increments import Increment, goes_on, increment_between, next_increment, unproven_beginning
 from dalsegno.settings import CatalogSettings, CatalogType
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Request:
     branch: str
     start: Start | None
     end: AfterSnapshot | Since | None
+    bound: Bound
     manner: Manner
     wish: Wish
 
@@ -127,7 +128,14 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
         checkpoint = lake.store.position(request.consumer, table.name)
         start = request.start or start_of_abandoned(lake, request.consumer, table.name)
         increment = next_increment(
-            table.name, request.consumer, history, checkpoint, start=start, end=end, manner=request.manner
+            table.name,
+            request.consumer,
+            history,
+            checkpoint,
+            start=start,
+            end=end,
+            bound=request.bound,
+            manner=request.manner,
         )
         if increment.root is not None and not adds_everything(table.files, increment.root):
             raise unproven_beginning(table.name, request.consumer, increment.root)
@@ -247,9 +255,10 @@ def _is_there(catalog: Catalog, captured: CapturedTable) -> bool:
 def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> CapturedTable:
     """A table of a capture that is ready: its history pinned for longer, and what is newly asked for added."""
     table, _ = _pin(lake, capture, captured, lake.load(captured.table))
-    known = captured.details
+    line = history_of(table.metadata, captured.upto.branch, table=table.name)
+    known = {**captured.details, "has_more": goes_on(line, captured.upto, captured.manner)}
     if set(wish.range_columns) <= set(known["ranges"]) and (not wish.partitions or _are_told(known["partitions"])):
-        return captured
+        return replace(captured, details=known)
     catalog = lake.catalog(captured.change_table.catalog)
     history, increment = _recorded_increment(capture, captured, table)
     if captured.is_view:

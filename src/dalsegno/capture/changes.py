@@ -120,6 +120,13 @@ class Changes:
         """The name of the view of the changed rows, for Spark; if there is none, ``details`` say why."""
         return self.details.get("changes_view")
 
+    @property
+    def has_more(self) -> bool:
+        """Whether one of the sources has changes after the range, which the next capture takes."""
+        if self.capture is None:
+            return any(increment.has_more for increment in self.increments)
+        return any(captured.details.get("has_more", False) for captured in self.capture.tables)
+
     def query(self, engine: str = "spark") -> str:
         """The changed rows with their ``_change_type``, as a query for an engine.
 
@@ -137,6 +144,7 @@ class Changes:
                     "after": increment.after,
                     "upto": increment.upto,
                     "skipped_snapshots": len(increment.snapshots),
+                    "has_more": increment.has_more,
                 }
                 for increment in self.increments
             ]

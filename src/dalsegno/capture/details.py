@@ -26,7 +26,7 @@ from dalsegno.iceberg.swaps import swaps_between
 from dalsegno.model.captures import Manner, Role
 from dalsegno.model.snapshots import History, Snapshot
 from dalsegno.plan.forecast import Cost
-from dalsegno.plan.increments import Increment, Treatment
+from dalsegno.plan.increments import Increment, Treatment, goes_on
 
 #: How many files a capture looks at in manifests without being asked, of what it takes and again of what was before:
 #: a tenth of a second each.
@@ -125,6 +125,7 @@ def describe(
             for snapshot, treatment in increment.snapshots
         ],
         "captured_snapshots": len(increment.taken),
+        "has_more": goes_on(history, increment.upto, increment.manner),
         "skipped_snapshots": sum(treatment is not Treatment.TAKE for _, treatment in increment.snapshots),
         **asdict(contents[Role.AFTER].cost),
         "before": None if before is None else asdict(before.cost),

@@ -26,7 +26,7 @@ from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
 from dalsegno.iceberg.history import MAIN, history_of
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint, manner_of
 from dalsegno.model.snapshots import Position
-from dalsegno.model.starts import Start, parse_end, parse_start
+from dalsegno.model.starts import Bound, Start, parse_end, parse_start
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import starting_position
 from dalsegno.settings import Settings
@@ -95,6 +95,8 @@ class Lake:
         consumer: str,
         start: str | None = None,
         upto: str | None = None,
+        max_snapshots: int | None = None,
+        max_bytes: int | None = None,
         branch: str = MAIN,
         ranges: Sequence[str] = (),
         partitions: bool | None = None,
@@ -107,9 +109,9 @@ class Lake:
 
         A capture that was neither committed nor abandoned is handed out again. ``start`` (earliest, latest, full, a
         snapshot's id or a moment) says where a consumer without a checkpoint begins; ``upto`` (a snapshot's id or a
-        moment) leaves what came later for the next capture; ``ranges`` names columns whose smallest and largest value
-        are wanted; ``partitions`` lists the touched partitions, by default if there are few files. ``mode`` "view"
-        makes a view of the source's history instead of a change table.
+        moment) leaves what came later for the next capture, and so do ``max_snapshots`` and ``max_bytes``; ``ranges``
+        names columns whose smallest and largest value are wanted; ``partitions`` lists the touched partitions, by
+        default if there are few files. ``mode`` "view" makes a view of the source's history instead of a change table.
         """
         request = capturing.Request(
             tables=self._names(tables),
@@ -117,6 +119,7 @@ class Lake:
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
+            bound=Bound(max_snapshots, max_bytes),
             manner=manner_of(changes, operations, keys, mode),
             wish=Wish(tuple(ranges), partitions),
         )
@@ -139,6 +142,8 @@ class Lake:
         consumer: str,
         start: str | None = None,
         upto: str | None = None,
+        max_snapshots: int | None = None,
+        max_bytes: int | None = None,
         branch: str = MAIN,
         changes: str | None = None,
         operations: Sequence[str] | None = None,
@@ -154,6 +159,7 @@ class Lake:
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
+            bound=Bound(max_snapshots, max_bytes),
             manner=manner_of(changes, operations, keys, mode),
             lookback_days=lookback_days,
             event_time=event_time,

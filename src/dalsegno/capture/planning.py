@@ -26,7 +26,7 @@ from dalsegno.iceberg.manifests import Manifest, Take, adds_everything, read_lis
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.model.captures import ChangeKind, Manner, Mode, Role
 from dalsegno.model.snapshots import History, Position, Snapshot
-from dalsegno.model.starts import AfterSnapshot, Full, Since, Start
+from dalsegno.model.starts import AfterSnapshot, Bound, Full, Since, Start
 from dalsegno.model.tables import TableName
 from dalsegno.plan.forecast import Cost, Expiry, LatenessBar, expiry, lateness, lookback_start_ms
 from dalsegno.plan.increments import (
@@ -55,6 +55,7 @@ class Question:
     branch: str
     start: Start | None
     end: AfterSnapshot | Since | None
+    bound: Bound
     manner: Manner
     lookback_days: int
     event_time: str | None
@@ -72,6 +73,8 @@ class TablePlan:
     #: Where a first capture would begin.
     start: str | None
     upto: Position | None
+    #: Whether there would be something left to capture after it; None if it is refused.
+    has_more: bool | None
     #: What would be handed over, and as what.
     changes: ChangeKind
     mode: Mode
@@ -153,6 +156,7 @@ class _TablePlanner:
             checkpoint=self.checkpoint,
             start=None if self.checkpoint else type(first_start).__name__.lower(),
             upto=self._upto(increment),
+            has_more=increment.has_more if increment else None,
             changes=self.question.manner.changes,
             mode=self.question.manner.mode,
             **exact,
@@ -194,6 +198,7 @@ class _TablePlanner:
                 self.checkpoint,
                 start=self.question.start,
                 end=self.end,
+                bound=self.question.bound,
                 manner=manner,
             )
             if increment.root is not None and not adds_everything(self.table.files, increment.root):

@@ -43,6 +43,14 @@ Upto = Annotated[
     str | None,
     typer.Option(metavar="END", help="leave what came after this snapshot or moment for the next capture"),
 ]
+MaxSnapshots = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="COUNT", help="take so many snapshots at most, and leave the others"),
+]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="BYTES", help="take snapshots that added so much at most, but one at least"),
+]
 ChangesKind = Annotated[
     str | None,
     typer.Option(
@@ -99,6 +107,8 @@ def plan(
     consumer: Consumer,
     start: From = None,
     upto: Upto = None,
+    max_snapshots: MaxSnapshots = None,
+    max_bytes: MaxBytes = None,
     branch: Branch = "main",
     changes: ChangesKind = None,
     operations: Operations = None,
@@ -126,6 +136,8 @@ def plan(
             consumer=consumer,
             start=start,
             upto=upto,
+            max_snapshots=max_snapshots,
+            max_bytes=max_bytes,
             branch=branch,
             changes=changes,
             operations=operations,
@@ -143,6 +155,8 @@ def capture(
     consumer: Consumer,
     start: From = None,
     upto: Upto = None,
+    max_snapshots: MaxSnapshots = None,
+    max_bytes: MaxBytes = None,
     branch: Branch = "main",
     ranges: Annotated[
         list[str] | None,
@@ -175,6 +189,8 @@ def capture(
             consumer=consumer,
             start=start,
             upto=upto,
+            max_snapshots=max_snapshots,
+            max_bytes=max_bytes,
             branch=branch,
             ranges=ranges or (),
             partitions=partitions,

@@ -18,6 +18,7 @@ from dalsegno.store import Mark
 
 _BAR_WIDTH = 30
 _MANY = 8
+_MORE = "; what came later waits for the next capture"
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -96,7 +97,7 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
         yield f"  deleted keys   {captured.tables[Role.DELETED_KEYS]} ({keys})"
     if not captured.is_full:
         yield f"  snapshots      {details['captured_snapshots']:,} captured" + _skipped(details)
-        yield f"  up to          {place(captured.upto)}"
+        yield f"  up to          {place(captured.upto)}{_MORE * bool(details.get('has_more'))}"
     yield f"  to read        {_amounts(details)}"
     if details["before"]:
         yield f"  and as it was  {_amounts(details['before'])}"
@@ -255,7 +256,8 @@ def _plan(plan: TablePlan) -> Iterable[str]:
         yield f"  checkpoint     none yet: it would begin at {plan.start} (choose with --from)"
     else:
         yield f"  checkpoint     {place(plan.checkpoint)}"
-    yield f"  up to          {place(plan.upto) if plan.upto else 'nothing was written yet'}"
+    end = place(plan.upto) if plan.upto else "nothing was written yet"
+    yield f"  up to          {end}{_MORE * bool(plan.has_more)}"
     if plan.changes is not ChangeKind.ADDED:
         yield f"  changes        {plan.changes}"
     if plan.mode is Mode.VIEW:

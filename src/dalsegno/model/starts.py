@@ -1,4 +1,4 @@
-"""Where a consumer's first capture begins."""
+"""Where a consumer's first capture begins, and how much one capture takes."""
 
 from __future__ import annotations
 
@@ -39,6 +39,25 @@ class Since:
 
 
 Start = Earliest | Latest | Full | AfterSnapshot | Since
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How much of a table one capture takes at most; what comes later is left for the next."""
+
+    #: Those that change rows: the others cost nothing.
+    snapshots: int | None = None
+    #: Of the files that they added, as their summaries say.
+    bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, most in (("max_snapshots", self.snapshots), ("max_bytes", self.bytes)):
+            if most is not None and most < 1:
+                raise UserError(f"{name} is {most}, expected a whole number above 0.")
+
+
+#: However much there is.
+UNBOUNDED = Bound()
 
 _WORDS: dict[str, Start] = {"earliest": Earliest(), "latest": Latest(), "full": Full()}
 

@@ -15,7 +15,7 @@ from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange, UserError
 from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, Manner
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
-from dalsegno.model.starts import AfterSnapshot, Earliest, Full, Latest, Since, Start
+from dalsegno.model.starts import UNBOUNDED, AfterSnapshot, Bound, Earliest, Full, Latest, Since, Start
 from dalsegno.model.tables import TableName
 
 #: How many snapshots a message names.
@@ -31,6 +31,10 @@ class Treatment(StrEnum):
     SKIP_REPLACE = "skipped: replace"
     SKIP_EMPTY = "skipped: empty"
     REFUSE = "refused"
+
+
+#: Of snapshots that change rows.
+_CHANGING = (Treatment.TAKE, Treatment.REFUSE)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Increment:
     is_line: bool = True
     #: Where the range goes back to the table's beginning, its oldest snapshot: the reader must prove that it is.
     root: Snapshot | None = None
+    #: Whether something is left to capture after it, as far as the history went when it was planned.
+    has_more: bool = False
 
     @property
     def taken(self) -> tuple[Snapshot, ...]:
@@ -100,17 +106,20 @@ def next_increment(
     *,
     start: Start | None = None,
     end: AfterSnapshot | Since | None = None,
+    bound: Bound = UNBOUNDED,
     manner: Manner = ADDED_FILES,
 ) -> Increment:
     """The range that a consumer captures next.
 
     ``start`` says where a consumer without a checkpoint begins; ``end``, where the range ends if not at the head: with
-    a snapshot, or with the last one of a moment, so that several tables are cut alike.
+    a snapshot, or with the last one of a moment, so that several tables are cut alike. ``bound`` ends it earlier if
+    that is too much; a whole table, and a range whose ends alone are known, cannot be cut.
     """
     upto = _end(table, history, end, checkpoint)
     if isinstance(start, Full):
         after = checkpoint or history.position(None)
-        return Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True, manner=manner)
+        whole = Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True, manner=manner)
+        return replace(whole, has_more=goes_on(history, whole.upto, manner))
     if checkpoint is not None and start is not None:
         raise UserError(
             f"Consumer {consumer!r} has a checkpoint on {table} already, at {checkpoint}; a start is chosen once.",
@@ -119,9 +128,45 @@ def next_increment(
         )
     after = checkpoint or starting_position(table, history, start or DEFAULT_START, upto)
     _refuse_end_before(table, history, after, upto)
-    increment = increment_between(table, consumer, history, after, upto, is_first=checkpoint is None, manner=manner)
+    is_first = checkpoint is None
+    increment = increment_between(table, consumer, history, after, upto, is_first=is_first, manner=manner)
+    last = _last_within(increment, bound)
+    if last is not None and last is not upto:
+        increment = increment_between(table, consumer, history, after, last, is_first=is_first, manner=manner)
     refuse_changes(increment, consumer)
-    return increment
+    return replace(increment, has_more=goes_on(history, increment.upto, manner))
+
+
+def _last_within(increment: Increment, bound: Bound) -> Snapshot | None:
+    """Where the longest beginning of a range ends that keeps within a bound; one snapshot is never too much."""
+    count, size, last = 0, 0.0, None
+    for snapshot, treatment in increment.snapshots:
+        if treatment in _CHANGING:
+            count, size = count + 1, size + _added_bytes(snapshot)
+            is_too_much = count > (bound.snapshots or count) or (bound.bytes is not None and size > bound.bytes)
+            if is_too_much and count > 1:
+                break
+        last = snapshot
+    return last
+
+
+def _added_bytes(snapshot: Snapshot) -> float:
+    """The size of the files that a snapshot added; more than any bound where its writer did not say."""
+    size = snapshot.count("added-files-size")
+    if size is None and snapshot.operation is Operation.DELETE and snapshot.count("deleted-data-files"):
+        # Iceberg leaves out what is zero.
+        return 0
+    return float("inf") if size is None else size
+
+
+def goes_on(history: History, upto: Position, manner: Manner) -> bool:
+    """Whether the branch has changes after the end of a range, so that there is something to capture next."""
+    for snapshot in history.ancestors(history.head):
+        if snapshot.id == upto.snapshot_id:
+            return False
+        if treatment_of(snapshot, manner.operations) in _CHANGING:
+            return True
+    return False
 
 
 def _refuse_end_before(table: TableName, history: History, after: Position, upto: Snapshot | None) -> None:

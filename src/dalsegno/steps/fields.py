@@ -84,6 +84,15 @@ class Fields:
             raise UserError(f"{self.block}.{name} is {value!r}, expected a number of seconds above 0.")
         return float(value)
 
+    def count(self, name: str) -> int | None:
+        """A whole number above 0; also one that a parameter brought along as a text."""
+        text = self.text(name)
+        if not text:
+            return None
+        if not text.isdecimal() or not int(text):
+            raise UserError(f"{self.block}.{name} is {text!r}, expected a whole number above 0.")
+        return int(text)
+
     def path(self, name: str) -> Path | None:
         """A file or folder inside the root or a folder that the settings allow."""
         text = self.text(name)

@@ -35,6 +35,8 @@ _CAPTURE_FIELDS = frozenset(
         "branch",
         "from",
         "upto",
+        "max_snapshots",
+        "max_bytes",
         "consumer",
         "when_nothing_new",
     }
@@ -116,6 +118,8 @@ def _captured(lake: Lake, work: Work, fields: Fields) -> Changes:
         consumer=consumer,
         start=fields.text("from") if is_first else None,
         upto=fields.text("upto"),
+        max_snapshots=fields.count("max_snapshots"),
+        max_bytes=fields.count("max_bytes"),
         branch=fields.text("branch") or "main",
         ranges=fields.texts("range_columns"),
         changes=fields.text("changes"),
@@ -164,12 +168,13 @@ def _told(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]
         names = [increment.table.identifier[-1] for increment in changes.increments]
         filters = {f"{name}{suffix}": NOTHING for name in _FILTERS for suffix in _suffixes(names)}
         filters |= {f"range_filter_{_plain(column)}": NOTHING for column in range_columns}
-        return Succeeded({**nothing, **filters}, goes_on=quiet == _CONTINUE)
+        return Succeeded({**nothing, **filters, "has_more": changes.has_more}, goes_on=quiet == _CONTINUE)
     tables = changes.capture.tables
     outputs: dict[str, Any] = {
         "has_changes": True,
         "capture_id": changes.id,
         "is_resumed": changes.is_resumed,
+        "has_more": changes.has_more,
         "files": sum(captured.details["files"] for captured in tables),
         "rows": sum(captured.details["rows"] for captured in tables),
         **_sizes(tables),
@@ -252,9 +257,10 @@ def _sentence(captured: CapturedTable, changes: Changes) -> str:
     details = captured.details
     again = ", as an earlier run left it" if changes.is_resumed else ""
     exact = "" if details["exact"] else f"; not exact: {details['inexact_because']}"
+    more = "; what came later waits for the next run" if details.get("has_more") else ""
     return (
         f"Captured {captured.table} up to {captured.upto}{again}: {details['rows']:,} rows in {details['files']:,} "
-        f"files as {captured.change_table} (capture {changes.id}){exact}."
+        f"files as {captured.change_table} (capture {changes.id}){exact}{more}."
     )
 
 
