@@ -73,6 +73,8 @@ class Settings:
     store: str = "sqlite:///.dalsegno/dalsegno.db"
     #: The catalog meant by a table name that names none.
     default_catalog: str = "lake"
+    #: The namespace meant by a table name that names none; without it, such a name is refused.
+    default_namespace: str | None = None
     #: The namespace in which change tables appear.
     change_namespace: str = "icdc"
     #: How many days a capture is kept and its source history pinned before ``dalsegno clean`` may end it.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.capture import views
+from dalsegno.capture import chosen_names, views
 from dalsegno.capture.details import Wish, check_columns, contents_of, describe, look_into
 from dalsegno.clock import to_millis
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
@@ -49,6 +49,8 @@ class Request:
     bound: Bound
     manner: Manner
     wish: Wish
+    #: What the change table is to be called, if that is not left to us.
+    target: TableName | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ def capture(lake: Lake, request: Request) -> Captured | NothingNew:
         pending = _pending(lake, request)
         if pending is not None:
             check_columns([lake.load(table) for table in request.tables], request.wish, request.manner)
+            if request.target is not None:
+                chosen_names.make_room(lake, pending)
             return Captured(_finish(lake, pending, request.wish), is_resumed=True)
         loaded, increments = _increments(lake, request)
         try:
@@ -110,6 +114,7 @@ def _answers(pending: Capture, request: Request) -> bool:
     return {captured.table for captured in pending.tables} == set(request.tables) and all(
         captured.upto.branch == request.branch
         and captured.manner.asks_like(request.manner)
+        and request.target in (None, captured.change_table)
         and (not isinstance(request.end, AfterSnapshot) or captured.upto.snapshot_id == request.end.snapshot_id)
         and (request.start is None or captured.is_full == isinstance(request.start, Full))
         and (request.start is None or captured.is_full or captured.is_first)
@@ -186,19 +191,21 @@ def _record(lake: Lake, request: Request, loaded: Sequence[LoadedTable], increme
         created_by=lake.actor,
         expires_at=now + lake.settings.capture_lifetime,
         tables=tuple(
-            _captured_table(lake, request.consumer, capture_id, number, table, increment)
+            _captured_table(lake, request, capture_id, number, table, increment)
             for number, (table, increment) in enumerate(zip(loaded, increments, strict=True))
         ),
     )
+    if request.target is not None:
+        chosen_names.make_room(lake, recorded)
     lake.store.record_capture(recorded)
     return recorded
 
 
 def _captured_table(
-    lake: Lake, consumer: str, capture_id: str, number: int, table: LoadedTable, increment: Increment
+    lake: Lake, request: Request, capture_id: str, number: int, table: LoadedTable, increment: Increment
 ) -> CapturedTable:
     # The number keeps apart what becomes the same word, such as a_b.c and a.b_c.
-    words = (*table.name.identifier, consumer, capture_id, *([str(number)] if number else []))
+    words = (*table.name.identifier, request.consumer, capture_id, *([str(number)] if number else []))
     word = re.sub(r"[^a-z0-9_]", "_", "_".join(words).lower())
     namespace = lake.settings.change_namespace
     change_table_name = TableName(table.name.catalog, tuple(namespace.split(".")), word)
@@ -209,7 +216,7 @@ def _captured_table(
         upto=increment.upto,
         is_first=increment.is_first,
         is_full=increment.is_full,
-        change_table=change_table_name,
+        change_table=request.target or change_table_name,
         location=f"{folder}/{word}",
         manner=increment.manner,
     )
@@ -242,14 +249,19 @@ def _finish(lake: Lake, capture: Capture, wish: Wish, loaded: Sequence[LoadedTab
 
 
 def _all_there(lake: Lake, capture: Capture) -> bool:
-    return all(_is_there(lake.catalog(captured.change_table.catalog), captured) for captured in capture.tables)
+    return all(
+        _is_there(lake.catalog(captured.change_table.catalog), capture.id, captured) for captured in capture.tables
+    )
 
 
-def _is_there(catalog: Catalog, captured: CapturedTable) -> bool:
+def _is_there(catalog: Catalog, capture_id: str, captured: CapturedTable) -> bool:
     if captured.is_view:
         return catalog.has_view(captured.change_table)
     expected = captured.changes_view if captured.details.get("changes_view") else None
-    return all(map(catalog.has, captured.tables.values())) and (expected is None or catalog.has_view(expected))
+    found = [change_table.find(catalog, name) for name in captured.tables.values()]
+    return all(table is not None and change_table.capture_of(table) == capture_id for table in found) and (
+        expected is None or catalog.has_view(expected)
+    )
 
 
 def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> CapturedTable:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from dalsegno import settings as settings_module
-from dalsegno.capture import capturing, checking, planning
+from dalsegno.capture import capturing, checking, chosen_names, planning
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.details import Wish
 from dalsegno.capture.queries import query_of
@@ -104,6 +104,7 @@ class Lake:
         operations: Sequence[str] | None = None,
         keys: Sequence[str] = (),
         mode: str | None = None,
+        target: str | None = None,
     ) -> Changes:
         """Everything that was added to the tables since the consumer's checkpoint, as change tables.
 
@@ -112,9 +113,13 @@ class Lake:
         moment) leaves what came later for the next capture, and so do ``max_snapshots`` and ``max_bytes``; ``ranges``
         names columns whose smallest and largest value are wanted; ``partitions`` lists the touched partitions, by
         default if there are few files. ``mode`` "view" makes a view of the source's history instead of a change table.
+        ``target`` is what the change table is to be called; captures come under the same name one after the other.
         """
+        names, chosen = self._names(tables), None if target is None else self.name(target)
+        if chosen is not None:
+            chosen_names.check(chosen, names)
         request = capturing.Request(
-            tables=self._names(tables),
+            tables=names,
             consumer=_checked_consumer(consumer),
             branch=branch,
             start=_start(start),
@@ -122,6 +127,7 @@ class Lake:
             bound=Bound(max_snapshots, max_bytes),
             manner=manner_of(changes, operations, keys, mode),
             wish=Wish(tuple(ranges), partitions),
+            target=chosen,
         )
         return Changes.of(self, request, capturing.capture(self, request))
 
@@ -205,10 +211,13 @@ class Lake:
                 with suppress(CaptureSettled):
                     self.store.abandon(capture.id, by=self.actor, now=now, reason="its time was over")
                     abandoned.append(capture.id)
-        settled = [capture for capture in self.store.captures() if not capture.state.is_pending]
-        registered = self._registered(settled)
+        every = self.store.captures()
+        settled = [capture for capture in every if not capture.state.is_pending]
+        # A name that a user chose passes from capture to capture.
+        in_use = {name for capture in every if capture.state.is_pending for name in _names_of(capture)}
+        registered = self._registered(settled) - in_use
         for capture in settled:
-            names = {name for captured in capture.tables for name in (*captured.tables.values(), *captured.views)}
+            names = _names_of(capture)
             if capture.dropped_at and registered.isdisjoint(names):
                 continue
             problems = self._tidy_up(capture, release=capture.state is CaptureState.COMMITTED)
@@ -273,12 +282,20 @@ class Lake:
         return self.catalog(name.catalog).load(name)
 
     def name(self, text: str) -> TableName:
-        """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``."""
+        """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``.
+
+        A name alone is in the default namespace of the default catalog.
+        """
         parts = [part.strip('`" ') for part in text.split(".")]
+        if len(parts) == 1 and self.settings.default_namespace:
+            parts = [*self.settings.default_namespace.split("."), *parts]
         named = len(parts) > 2 and parts[0] in self.settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
         catalog, rest = (parts[0], parts[1:]) if named else (self.settings.default_catalog, parts)
         if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
-            raise UserError(f"{text!r} is no table: expected namespace.table or catalog.namespace.table.")
+            raise UserError(
+                f"{text!r} is no table: expected namespace.table or catalog.namespace.table.",
+                hint="Write its namespace, or set default_namespace.",
+            )
         self.settings.catalog(catalog)
         return TableName(catalog, tuple(rest[:-1]), rest[-1])
 
@@ -338,6 +355,11 @@ class Lake:
         for catalog, namespace in places:
             found.update(self.catalog(catalog).tables(namespace), self.catalog(catalog).views(namespace))
         return found
+
+
+def _names_of(capture: Capture) -> set[TableName]:
+    """Every name under which the capture may have something in a catalog."""
+    return {name for captured in capture.tables for name in (*captured.tables.values(), *captured.views)}
 
 
 def _start(text: str | None) -> Start | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dalsegno.model.runs import Graph
-from dalsegno.model.workflow import Definition, ForeachStep, JobStep, Step, WhileStep, Workflow
+from dalsegno.model.workflow import Definition, ForeachStep, Step, WhileStep, Workflow
+from dalsegno.spec.captures import committed_with_run, is_capture
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,21 @@ class Blueprint:
         loops = (step for step in self.steps.values() if isinstance(step, ForeachStep | WhileStep))
         return {inner.id: loop.id for loop in loops for inner in loop.steps}
 
+    def outermost(self, step_id: str) -> str:
+        """The step itself, or the loop around it that is in no other."""
+        while step_id in self.loop_of:
+            step_id = self.loop_of[step_id]
+        return step_id
+
     @cached_property
     def captures(self) -> frozenset[str]:
         """The steps that capture what is new in a table."""
-        jobs = (step for step in self.steps.values() if isinstance(step, JobStep))
-        return frozenset(step.id for step in jobs if step.type.lower() == "ipcapture")
+        return frozenset(step.id for step in self.steps.values() if is_capture(step))
+
+    @cached_property
+    def committed_with_run(self) -> frozenset[str]:
+        """Those of them whose checkpoint moves with the success of the run."""
+        return committed_with_run(self.steps.values())
 
     @cached_property
     def ancestors(self) -> dict[tuple[str | None, str], set[str]]:

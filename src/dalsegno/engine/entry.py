@@ -145,15 +145,44 @@ class Entry:
                 if state is None or not state.is_claimed or state.fence != fence:
                     # The report comes too late, which is found out next.
                     return happening
-                by = f"run {run.workflow_id}/{run.row['number']}"
-                try:
-                    with self.connection.begin_nested():
-                        commit(self.connection, capture_id, by=by, now=self.now)
-                except (UserError, DataError) as refusal:
+                if (refusal := self._move_checkpoints(run, [capture_id])) is not None:
                     failed = Failed(FailureKind.FATAL, refusal.message, refusal.hint)
                     return replace(happening, outcome=failed, taken=())
-                self._committed.append(capture_id)
         return happening
+
+    def _move_checkpoints(self, run: OpenRun, capture_ids: Sequence[str]) -> UserError | DataError | None:
+        """Commit captures, all or none: then, why not."""
+        by = f"run {run.workflow_id}/{run.row['number']}"
+        try:
+            with self.connection.begin_nested():
+                for capture_id in capture_ids:
+                    commit(self.connection, capture_id, by=by, now=self.now)
+        except (UserError, DataError) as refusal:
+            return refusal
+        self._committed.extend(capture_ids)
+        return None
+
+    def _commit_with_run(self, run: OpenRun, flow: Flow) -> None:
+        """Move the checkpoints that no step moves; if that is refused, the captures have failed, and so has the run."""
+        found: dict[tuple[str, str], Any] = {}
+        for row in flows.steps_that(self.connection, run.id, run.blueprint.committed_with_run, StepStatus.SUCCEEDED):
+            found[row["flow_id"], row["step_id"]] = row["params"]
+        for key, change in self._steps.items():
+            # What is not stored yet.
+            if change.run_id == run.id and key[1] in run.blueprint.committed_with_run:
+                is_done = change.state.status is StepStatus.SUCCEEDED
+                found[key] = change.facts.get("params", found.get(key)) if is_done else None
+        ids = {key: (params or {}).get("capture_id", {}).get("value") for key, params in found.items()}
+        captured = {key: capture_id for key, capture_id in ids.items() if capture_id}
+        refusal = self._move_checkpoints(run, [*captured.values()])
+        if refusal is None:
+            return
+        failure = {"kind": FailureKind.FATAL.value, "message": refusal.message, "hint": refusal.hint}
+        for step_id in {run.blueprint.outermost(step_id) for _, step_id in captured}:
+            state = replace(flow.steps[step_id], status=StepStatus.FATALLY_FAILED, failure=failure, taken=())
+            self._keep(run, flow, state, Facts())
+            flow.apply([state])
+        flow.status = RunStatus.FAILED
 
     def _keep(self, run: OpenRun, flow: Flow, state: StepState, facts: Facts) -> None:
         old, key = flow.steps.get(state.step_id), (flow.id, state.step_id)
@@ -221,6 +250,8 @@ class Entry:
                 run.loops.pop((flow.id, inner), None)
             self.waiting.append((run, self.flow(run, above), IterationEnded(step_id, index, flow.status), Facts()))
             return
+        if flow.status is RunStatus.SUCCEEDED and run.blueprint.committed_with_run:
+            self._commit_with_run(run, flow)
         self.end_run(run, flow.status, self._reason(flow))
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from dalsegno.model.runs import Flow, StepState
 from dalsegno.model.templates import JobTemplate
 from dalsegno.model.workflow import JobStep, Step, SubworkflowStep, WhileStep
 from dalsegno.plan.restarts import ancestors
+from dalsegno.spec.captures import change_tables
 from dalsegno.spec.params.context import Context
 from dalsegno.spec.params.evaluation import Scope
 from dalsegno.spec.params.expressions import Expressions
@@ -259,6 +260,15 @@ class StoreLookup:
 
     def dependency_param(self, index: int, name: str) -> Value | None:
         return None
+
+    def change_tables(self, step_ids: Collection[str]) -> Sequence[tuple[str, str | None]]:
+        found: list[tuple[str, str | None]] = []
+        for step in self.run.blueprint.steps.values():
+            if step.id in step_ids and step.id in self.run.blueprint.captures:
+                row = self._row(step.id)
+                known = from_stored((row and row["params"]) or {})
+                found += change_tables(step, {name: param.value for name, param in known.items()})
+        return found
 
     def next_unique_id(self) -> int:
         with self.scopes.store.database.writing() as connection:

@@ -180,8 +180,11 @@ class Catalog:
                 return self.register(name, metadata_location)
             return True
 
-    def forget(self, name: TableName) -> None:
-        """Remove the catalog's entry and nothing else: ``purge`` would delete borrowed data files."""
+    def forget(self, name: TableName, *, metadata_location: str | None = None) -> None:
+        """Remove the catalog's entry and nothing else: ``purge`` would delete borrowed data files.
+
+        A SQL catalog removes it only if the table's metadata still is where it was seen; others cannot be asked that.
+        """
         with self._talking(f"drop {name}"):
             try:
                 self.pyiceberg.drop_table(name.identifier)
@@ -384,6 +387,19 @@ class SqlCatalog(Catalog):
             except IntegrityError:
                 return False
             return True
+
+    def forget(self, name: TableName, *, metadata_location: str | None = None) -> None:
+        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
+        from sqlalchemy import delete  # noqa: PLC0415
+
+        if metadata_location is None:
+            super().forget(name)
+            return
+        catalog: Any = self.pyiceberg
+        same = (*self._is(name), self._columns.metadata_location == metadata_location)
+        with self._talking(f"drop {name}"), catalog.engine.connect() as connection:
+            connection.execute(delete(IcebergTables).where(*same))
+            connection.commit()
 
     def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref | None) -> LoadedTable:
         from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import

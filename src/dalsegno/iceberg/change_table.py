@@ -21,7 +21,7 @@ from itertools import chain
 from typing import Any
 
 from dalsegno.clock import to_millis
-from dalsegno.errors import DataError, PlatformError
+from dalsegno.errors import DataError, PlatformError, UnknownName
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.files import Files
@@ -131,12 +131,33 @@ def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
     """Drop the catalog's entries, then delete the files that this capture wrote, known by their names; no others."""
     for role in () if captured.is_view else captured.tables:
         target = Target.of(captured, role)
-        catalog.forget(target.name)
+        forget(catalog, target.name, capture_id)
         files = catalog.files_at(target.folder)
         for location in files.list(target.folder):
             if location.rpartition("/")[2].startswith(f"{capture_id}-"):
                 files.delete(location)
         files.remove_empty_folder(target.folder)
+
+
+def find(catalog: Catalog, name: TableName) -> LoadedTable | None:
+    """The table of this name, if there is one."""
+    try:
+        return catalog.load(name)
+    except UnknownName:
+        return None
+
+
+def capture_of(table: LoadedTable) -> str | None:
+    """The capture that a table was made by; None if it is no change table."""
+    found: str | None = table.metadata.get("properties", {}).get(CAPTURE_ID)
+    return found
+
+
+def forget(catalog: Catalog, name: TableName, capture_id: str) -> None:
+    """Drop the catalog's entry of a capture's table, unless the name has passed to another table."""
+    table = find(catalog, name)
+    if table is not None and capture_of(table) == capture_id:
+        catalog.forget(name, metadata_location=table.metadata_location)
 
 
 def _table_uuid(capture_id: str, captured: CapturedTable, target: Target) -> str:

@@ -69,13 +69,22 @@ def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
     if not catalog.has_views:
         return
     for name, folder in captured.views.items():
-        catalog.forget_view(name)
+        forget(catalog, name, capture_id)
         files = catalog.files_at(folder)
         for location in files.list(folder):
             file_name = location.rpartition("/")[2]
             if file_name.startswith(f"{capture_id}-") or file_name.endswith(_WRITTEN_BY_SERVERS):
                 files.delete(location)
         files.remove_empty_folder(folder)
+
+
+def forget(catalog: Catalog, name: TableName, capture_id: str) -> None:
+    """Drop the catalog's entry of a capture's view, unless the name has passed to another view."""
+    if not catalog.has_views:
+        return
+    found = catalog.view_properties(name)
+    if found is not None and found.get(CAPTURE_ID) == capture_id:
+        catalog.forget_view(name)
 
 
 def _metadata(capture: Capture, captured: CapturedTable, view: View) -> dict[str, Any]:

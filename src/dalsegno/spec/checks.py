@@ -8,6 +8,7 @@ from itertools import islice
 
 from dalsegno.model.params import ParamDefinition, ParamDefinitions, ParamType
 from dalsegno.model.workflow import ForeachStep, JobStep, Step, SubworkflowStep, WhileStep, Workflow
+from dalsegno.spec.captures import IP_CAPTURE, committed_by, is_capture
 from dalsegno.spec.names import SEPARATOR
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading.context import Reading
@@ -19,7 +20,6 @@ STEPS = 10_000
 UNKNOWN = 200
 
 _REFERENCE = re.compile(r"(?<!\$)\$\{\s*([_a-zA-Z][.\-_a-zA-Z0-9]*)\s*\}")
-_CAPTURES = frozenset({"ipcapture", "icdc"})
 
 
 def check(workflow: Workflow, reading: Reading) -> None:
@@ -61,37 +61,26 @@ def _looped(step: Step) -> ParamDefinitions:
 
 def _commit(step: Step, reading: Reading) -> None:
     """A commit names a capture of the same workflow."""
-    named = _committed_by(step)
+    named = committed_by(step)
     if named is None or "$" in named:
         return
     mark = reading.mark("param", step.id, "ip_commit")
-    captures = [
-        each.id for each in reading.steps.values() if isinstance(each, JobStep) and each.type.lower() in _CAPTURES
-    ]
+    captures = [each.id for each in reading.steps.values() if is_capture(each)]
     if named not in reading.steps:
         reading.problems.add(f"there is no step {named!r} to commit", mark, hint=meant(named, captures))
     elif named not in captures:
         reading.problems.add(f"the step {named!r} captures nothing that could be committed", mark)
 
 
-def _committed_by(step: Step) -> str | None:
-    """The capture that a step commits, as it is written."""
-    block = step.params.get("ip_commit")
-    if not isinstance(step, JobStep) or step.type.lower() != "ipcommit" or block is None or not block.value:
-        return None
-    named = block.value.get("capture_step")
-    return named.value if isinstance(named, ParamDefinition) and isinstance(named.value, str) else ""
-
-
 def _uncommitted(workflow: Workflow, reading: Reading) -> None:
     """What a capture that nobody commits hands over, it would hand over with every run."""
     steps = list(workflow.all_steps())
-    committed = {named for step in steps if (named := _committed_by(step)) is not None}
+    committed = {named for step in steps if (named := committed_by(step)) is not None}
     if not committed <= reading.steps.keys():
         # Misspelt, which is told elsewhere; or a reference, and which one it means is known when it runs.
         return
     for step in steps:
-        if isinstance(step, JobStep) and step.type.lower() == "ipcapture" and step.id not in committed:
+        if isinstance(step, JobStep) and step.type.lower() == IP_CAPTURE and step.id not in committed:
             message = f"nobody commits what {step.id!r} captures, so every run would process it again"
             hint = f"add a last step: type: IpCommit, ip_commit: {{capture_step: {step.id}}}"
             reading.problems.add(message, reading.mark("step", step.id), hint=hint)

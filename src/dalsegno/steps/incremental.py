@@ -1,8 +1,9 @@
-"""IpCapture and IpCommit: what changed since the last checkpoint as a table, and the checkpoint's move.
+"""IpCapture, ICDC and IpCommit: what changed since the last checkpoint as a table, and the checkpoint's move.
 
 A capture looks at metadata only, so it is done while the step is started. It may be repeated: what was captured and not
 committed is handed out again, by whichever run asks for it. A commit does nothing but say so: the engine moves the
-checkpoint in the transaction that saves the step's success.
+checkpoint in the transaction that saves the step's success. What an ICDC step captures and no step commits, the engine
+commits with the success of the run.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from dalsegno.steps.contract import Finished, Work
 from dalsegno.steps.fields import Fields
 from dalsegno.store import runs
 
-CAPTURE_BLOCK, COMMIT_BLOCK = "ip_capture", "ip_commit"
+COMMIT_BLOCK = "ip_commit"
 _CAPTURE_FIELDS = frozenset(
     {
-        "source_tables",
         "capture_mode",
         "data_operations",
         "changes",
@@ -73,15 +73,24 @@ class CaptureRunner(_AtOnce):
     """``ip_capture: {source_tables: […], data_operations: […], …}``."""
 
     name: ClassVar[str] = "IpCapture"
+    block: ClassVar[str] = "ip_capture"
+    fields: ClassVar[frozenset[str]] = _CAPTURE_FIELDS | {"source_tables"}
+
+    def tables(self, fields: Fields) -> tuple[list[str], str | None]:
+        """The sources, and what the change table is to be called if that is not left to us."""
+        tables = fields.texts("source_tables")
+        if not tables:
+            raise UserError(f"{fields.block}.source_tables is needed: one table or several.")
+        return tables, None
 
     def outcome(self, work: Work) -> Outcome:
-        fields = Fields(work, CAPTURE_BLOCK, _CAPTURE_FIELDS)
+        fields = Fields(work, self.block, self.fields)
         quiet = fields.text("when_nothing_new") or _SKIP
         if quiet not in (_SKIP, _FAIL, _CONTINUE):
-            raise UserError(f"{CAPTURE_BLOCK}.when_nothing_new is {quiet!r}, expected skip, fail or continue.")
+            raise UserError(f"{self.block}.when_nothing_new is {quiet!r}, expected skip, fail or continue.")
         with Lake.open(work.settings) as lake:
             lake.actor = _run(work)
-            changes = _captured(lake, work, fields)
+            changes = _captured(lake, work, fields, *self.tables(fields))
             if changes.capture is not None and (other := _taken_over(lake, changes, lake.actor)):
                 return Failed(
                     FailureKind.PLATFORM,
@@ -89,6 +98,18 @@ class CaptureRunner(_AtOnce):
                     hint="It is handed over when that run has ended without committing it.",
                 )
             return _told(work, changes, quiet, fields.texts("range_columns"))
+
+
+class IcdcRunner(CaptureRunner):
+    """``sourceTable`` and ``targetTable``: one source, and a change table that has the same name in every run."""
+
+    name: ClassVar[str] = "ICDC"
+    block: ClassVar[str] = "icdc"
+    fields: ClassVar[frozenset[str]] = _CAPTURE_FIELDS | {"sourceTable", "source_table", "targetTable", "target_table"}
+
+    def tables(self, fields: Fields) -> tuple[list[str], str | None]:
+        source, target = fields.one_of("sourceTable", "source_table"), fields.one_of("targetTable", "target_table")
+        return [fields.required(source)], fields.required(target)
 
 
 class CommitRunner(_AtOnce):
@@ -106,10 +127,7 @@ class CommitRunner(_AtOnce):
         return Succeeded({"capture_id": capture_id}, commits=capture_id)
 
 
-def _captured(lake: Lake, work: Work, fields: Fields) -> Changes:
-    tables = fields.texts("source_tables")
-    if not tables:
-        raise UserError(f"{CAPTURE_BLOCK}.source_tables is needed: one table or several.")
+def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target: str | None) -> Changes:
     consumer = fields.text("consumer") or _consumer(work.workflow_id)
     # Where to begin is asked once, of a consumer that has never captured.
     is_first = all(lake.store.position(consumer, lake.name(table)) is None for table in tables)
@@ -126,6 +144,7 @@ def _captured(lake: Lake, work: Work, fields: Fields) -> Changes:
         operations=[word.lower() for word in fields.texts("data_operations")] or None,
         keys=fields.texts("keys"),
         mode=fields.text("capture_mode"),
+        target=target,
     )
 
 

@@ -20,6 +20,7 @@ GROUP = "dalsegno.steps"
 BUILT_IN = {
     "container": "dalsegno.steps.container:ContainerRunner",
     "http": "dalsegno.steps.http:HttpRunner",
+    "icdc": "dalsegno.steps.incremental:IcdcRunner",
     "ipcapture": "dalsegno.steps.incremental:CaptureRunner",
     "ipcommit": "dalsegno.steps.incremental:CommitRunner",
     "java": "dalsegno.steps.java:JavaRunner",

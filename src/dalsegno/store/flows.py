@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cache
@@ -200,6 +200,14 @@ def iteration_steps(connection: Connection, flow_id: str, loop_id: str, step_id:
         .order_by(flows.c.iteration)
     )
     return [(index, params) for index, params in connection.execute(found)]
+
+
+def steps_that(connection: Connection, run_id: str, step_ids: Collection[str], status: StepStatus) -> list[Row]:
+    """Those of a run's steps that stand so, in whichever of its flows."""
+    found = select(steps.c.flow_id, steps.c.step_id, steps.c.params).where(
+        steps.c.run_id == run_id, steps.c.status == status.value, steps.c.step_id.in_(step_ids)
+    )
+    return asking.rows(connection, found)
 
 
 def steps_of_flow(connection: Connection, flow_id: str) -> list[Row]:

@@ -80,6 +80,11 @@ class Store:
         with self.database.reading() as connection:
             return captures.pending(connection, consumer, table)
 
+    def holder(self, change_table: TableName) -> Capture | None:
+        """The capture to which the name of a change table belongs, until its tables are dropped."""
+        with self.database.reading() as connection:
+            return captures.owner(connection, change_table)
+
     def capture(self, capture_id: str) -> Capture:
         """The capture of this id, of which the beginning is enough if no other begins so."""
         with self.database.reading() as connection:

@@ -7,7 +7,9 @@ parameters that use each other's names, the first sees the other's outer value. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +29,8 @@ from dalsegno.spec.params.values import cast, shown, size_of, text_of, type_of
 LARGEST = 750_000
 #: How many parameters may wait for each other.
 LONGEST_CHAIN = 32
+#: What a step's parameter may call the change table of a table that was captured before: its last word, and which one.
+_CHANGE_TABLE = re.compile(r"icdc\.(?P<source>\w+)\.(?P<number>\d{2,})", re.ASCII)
 
 
 @dataclass(eq=False)
@@ -152,6 +156,8 @@ class Scope:
             return Param(default.type, value, default.mode, ParamSource.SYSTEM_DEFAULT, trace.is_secret)
         trace = Trace()
         value = self._evaluated(definition, name, trace)
+        if self.step is not None and definition.type is ParamType.STRING:
+            value = self._captured(name, value)
         mode = definition.mode or ParamMode.MUTABLE
         return Param(definition.type, value, mode, definition.source, trace.is_secret)
 
@@ -175,6 +181,29 @@ class Scope:
         if definition.validator is not None:
             self._judge(path, definition.validator, Param(definition.type, value, is_secret=trace.is_secret))
         return value
+
+    def _captured(self, name: str, value: str) -> str:
+        """The change table that a text such as ``icdc.members.01`` means; any other text as it is.
+
+        Such a name cannot stand in SQL, so it is replaced here, for every type of step, and so handed down.
+        """
+        named = _CHANGE_TABLE.fullmatch(value)
+        if named is None or self.step is None:
+            return value
+        captured = self.context.lookup.change_tables(self.step.ancestors)
+        found = [table for word, table in captured if word == named["source"]]
+        number = int(named["number"])
+        if not 0 < number <= len(found):
+            raise ParamError(
+                f"Parameter '{name}'{self._place} is {value!r}, but that was not captured before.",
+                hint=_what_is_captured([word for word, _ in captured]),
+            )
+        table = found[number - 1]
+        if table is None:
+            raise ParamError(
+                f"Parameter '{name}'{self._place} is {value!r}, but the step that captures it has not run."
+            )
+        return table
 
     def _judge(self, path: str, rule: str, param: Param) -> None:
         try:
@@ -267,6 +296,17 @@ class Scope:
     def _outer_names(self) -> Iterator[str]:
         if self.outer is not None:
             yield from (*self.outer.definitions, *self.outer.known, *self.outer._defaults, *self.outer._outer_names())
+
+
+def _what_is_captured(sources: Sequence[str]) -> str:
+    if not sources:
+        return "Nothing is: put a step before it that captures, or hand the name down from the workflow that does."
+    counts: Counter[str] = Counter()
+    names = []
+    for source in sources:
+        counts[source] += 1
+        names.append(f"icdc.{source}.{counts[source]:02}")
+    return f"What is captured before it: {', '.join(names)}."
 
 
 class _Used(Mapping[str, Param]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -75,6 +75,12 @@ class Lookup(Protocol):
     def dependency_param(self, index: int, name: str) -> Value | None:
         """A parameter of a signal that the step waited for."""
 
+    def change_tables(self, step_ids: Collection[str]) -> Sequence[tuple[str, str | None]]:
+        """What these steps captured, in the order of the workflow: the last word of a source's name, its change table.
+
+        The second is None where the step has not run, and empty where it found nothing new.
+        """
+
     def next_unique_id(self) -> int: ...
 
 
@@ -104,6 +110,9 @@ class NothingThere:
 
     def dependency_param(self, index: int, name: str) -> Value | None:
         return None
+
+    def change_tables(self, step_ids: Collection[str]) -> Sequence[tuple[str, str | None]]:
+        return ()
 
     def next_unique_id(self) -> int:
         return 0
