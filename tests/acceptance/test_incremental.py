@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 from dalsegno import Lake
+from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.store import Store
+from tests.acceptance.test_workflows import DEMO_PIPELINE, REMEDIATION
 from tests.conftest import warm_spark
 
 pytestmark = pytest.mark.spark
@@ -136,3 +140,121 @@ def test_another_wording_is_refused(place: Place) -> None:
     [reason] = [place.orchestrator.run("reworded").reason]
     assert "the statement read otherwise then" in (reason or "")
     assert place.copies() == [6]
+
+
+ICDC = """\
+workflow:
+  name: "playback_daily_workflow"
+  steps:
+    - name: "capture_icdc"
+      type: "ICDC"
+      sourceTable: "db.playback_table"
+      targetTable: "db.playback_icdc_table"
+    - name: "transform_new_data"
+      type: "spark"
+      script: "merge_incremental_spark_job.py"
+      dependsOn:
+        - "capture_icdc"
+"""
+
+MERGE_JOB = """\
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+spark.sql(
+    "MERGE INTO lake.db.copies t USING lake.db.playback_icdc_table s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET day = concat(t.day, '+', s.day) WHEN NOT MATCHED THEN INSERT *"
+)
+"""
+
+
+def test_the_same_table_name_in_every_run(place: Place) -> None:
+    """On a Spark server that has read other rows under that name a moment ago."""
+    (place.settings.root / "merge_incremental_spark_job.py").write_text(MERGE_JOB, encoding="utf-8")
+    place.sql("CREATE OR REPLACE TABLE lake.db.playback_table (id BIGINT, day STRING) USING iceberg")
+    place.sql("INSERT INTO lake.db.playback_table VALUES (1, 'a'), (2, 'a')")
+    assert place.run(ICDC) is RunStatus.SUCCEEDED
+    place.sql("INSERT INTO lake.db.playback_table VALUES (2, 'b'), (3, 'b')")
+    assert place.run(ICDC) is RunStatus.SUCCEEDED
+    # Nothing new, so the job is not run.
+    assert place.run(ICDC) is RunStatus.SUCCEEDED
+    assert [tuple(row.values()) for row in place.sql("SELECT * FROM lake.db.copies ORDER BY id")] == [
+        (1, "a"),
+        (2, "a+b"),
+        (3, "b"),
+    ]
+    with Lake.open(place.settings) as lake:
+        assert [each.state for each in lake.store.captures("playback_daily_workflow")] == [CaptureState.COMMITTED] * 2
+        lake.clean()
+        assert "playback_icdc_table" not in {table.name for table in lake.tables()}
+
+
+INCREMENTAL = """\
+Description:
+  This is a sample description to [a Maestro workflow](https://github.com/Netflix/maestro)
+Trigger:
+  cron: '@daily'
+Workflow:
+  id: incremental.processing.pipeline
+  jobs:
+    - job:
+        id: capture_change
+        type: IpCapture
+        ip_capture:
+          source_tables:
+            - membership_table
+          capture_mode: ICDC
+          data_operations:
+            - append
+    - subworkflow:
+        id: auto.remediation.pipeline
+        workflow_id: auto.remediation.pipeline
+        SOURCE_TABLE: icdc.membership_table.01
+        my_query: $S3{my_script.sql}
+    - job:
+        id: commit_checkpoint
+        type: IpCommit
+        ip_commit:
+          capture_step: capture_change
+  dag: sequential
+"""
+
+MY_SCRIPT = """\
+MERGE INTO ${TARGET_TABLE} t USING (
+  SELECT user_id, date_int, sum(watch_time) AS watch_time
+  FROM ${SOURCE_TABLE} WHERE is_active = true GROUP BY user_id, date_int
+) s
+ON t.user_id = s.user_id AND t.date_int = s.date_int
+WHEN MATCHED THEN UPDATE SET watch_time = t.watch_time + s.watch_time
+WHEN NOT MATCHED THEN INSERT *
+"""
+
+
+RECOVERY = "Workflow: {id: example.recovery.wf, jobs: [{job: {id: nothing, type: NoOp}}]}"
+
+
+def test_an_incremental_pipeline_around_an_ordinary_one(place: Place) -> None:
+    """Neither of the workflows inside knows of captures: the query reads what it is told to."""
+    folder = place.settings.root
+    (folder / "my_script.sql").write_text(MY_SCRIPT, encoding="utf-8")
+    (folder / "incremental.yaml").write_text(INCREMENTAL, encoding="utf-8")
+    place.sql(
+        "CREATE OR REPLACE TABLE lake.db.membership_table "
+        "(user_id BIGINT, date_int INT, watch_time BIGINT, is_active BOOLEAN) USING iceberg",
+        "CREATE OR REPLACE TABLE lake.db.watch_time (user_id BIGINT, date_int INT, watch_time BIGINT) USING iceberg",
+    )
+    with closing(
+        Orchestrator(replace(place.settings, default_namespace="db"), Store.open(place.settings.store), actor="ada")
+    ) as orchestrator:
+        for text in (DEMO_PIPELINE, REMEDIATION, RECOVERY):
+            orchestrator.push(text)
+        orchestrator.push_file(folder / "incremental.yaml")
+        for rows in (
+            "(1, 20260101, 5, true), (1, 20260101, 7, true), (2, 20260101, 9, false)",
+            "(1, 20260101, 1, true)",
+        ):
+            place.sql(f"INSERT INTO lake.db.membership_table VALUES {rows}")
+            run = orchestrator.start("incremental.processing.pipeline", {"TARGET_TABLE": "lake.db.watch_time"})
+            assert orchestrator.finish(run.id).status is RunStatus.SUCCEEDED
+            assert orchestrator.run("demo.pipeline").status is RunStatus.SUCCEEDED
+    assert [tuple(row.values()) for row in place.sql("SELECT * FROM lake.db.watch_time")] == [(1, 20260101, 13)]

@@ -49,7 +49,7 @@ def test_general_settings() -> None:
     assert set(general) == {item.name for item in expected}
     for item in expected:
         default = list(item.default) if isinstance(item.default, tuple) else item.default
-        assert f"`{default}`" in general[item.name]
+        assert ("\N{EN DASH}" if default is None else f"`{default}`") in general[item.name]
         assert f"`{ENVIRONMENT_PREFIX}{item.name.upper()}`" in general[item.name]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,10 +13,12 @@ from dalsegno import Lake
 from dalsegno.clock import utc_now
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.runs import RestartFrom
+from tests.engine.dying import NEVER, start_and_work
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, noop, step
 from tests.engine.test_control import going_on
 from tests.engine.test_incremental import SCHEMA, append, commit, job, text
 from tests.steps.support import until
+from tests.store.crashes import killed_at
 
 TARGET = "db.plays_icdc"
 
@@ -251,3 +255,25 @@ def test_before_and_after_under_a_chosen_name(place: Place, lake: Lake) -> None:
             assert (ids(lake), ids(lake, f"{TARGET}_before")) == expected
         lake.catalog("lake").pyiceberg.load_table("db.plays").delete(f"id == {deleted}")
     assert not lake.catalog("lake").views(("db",))
+
+
+def test_killed_at_some_moments(tmp_path: Path) -> None:
+    """However far it came: the range is processed once, and the checkpoint is at its end when the run is."""
+    chance = random.Random(20261117)
+    for number in range(4):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        place = Place.at(folder)
+        place.push("w", icdc("write"), job(place, script=NAMED))
+        place.orchestrator.close()
+        with Lake.open(place.orchestrator.settings) as lake:
+            lake.catalog("lake").pyiceberg.create_namespace("db")
+            lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
+            append(lake, 1, 2, 3)
+            assert killed_at(chance.randint(10, 110), start_and_work, str(folder), "w")
+            killed_at(NEVER, start_and_work, str(folder), "w")
+            [done] = lake.store.captures()
+            assert (done.state, place.lines()) == (CaptureState.COMMITTED, [f"lake.{TARGET} 3 false"])
+            assert at_head(lake)
+            lake.clean()
+            assert [str(name) for name in lake.tables()] == ["lake.db.plays"]

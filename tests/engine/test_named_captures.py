@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dalsegno import Lake
 from dalsegno.operations.run_views import RunView
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, noop, shell, subworkflow
 from tests.engine.test_icdc import icdc, lake
-from tests.engine.test_incremental import SCHEMA, Lake, append, capture, commit, text
+from tests.engine.test_incremental import SCHEMA, append, capture, commit, text
 
 __all__ = ["lake"]
 

@@ -285,7 +285,8 @@ def test_one_that_came_late_is_cleaned(place: Place) -> None:
     source = begun(place)
     changes = view_of(source)
     changes.commit()
-    place.sql(f"create view {changes.table} as select 1 as id")
+    of_capture = f"tblproperties ('dalsegno.capture-id' = '{changes.id}')"
+    place.sql(f"create view {changes.table} {of_capture} as select 1 as id")
     assert changes.id in place.lake.clean().dropped
     assert TableName.of(changes.table) not in views(place)
 

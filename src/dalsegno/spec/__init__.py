@@ -5,6 +5,7 @@ documents    YAML and JSON → a tree that knows its places; composing, scalars,
 fields       reading the fields of a mapping; problems gathers what is wrong
 reading      the tree → the model, in every dialect
 checks       what must hold of a workflow as a whole
+captures     which steps capture what is new, and who commits it
 canonical    the model → Maestro's JSON, which the store keeps
 formatting   a text in the documented style; comments finds those that are kept
 files        references to files in texts, such as ``$S3{…}``

@@ -30,7 +30,7 @@ LARGEST = 750_000
 #: How many parameters may wait for each other.
 LONGEST_CHAIN = 32
 #: What a step's parameter may call the change table of a table that was captured before: its last word, and which one.
-_CHANGE_TABLE = re.compile(r"icdc\.(?P<source>\w+)\.(?P<number>\d{2,})", re.ASCII)
+_CHANGE_TABLE = re.compile(r"icdc\.(?P<source>\w+)\.(?P<number>\d{2,4})", re.ASCII)
 
 
 @dataclass(eq=False)
@@ -156,7 +156,7 @@ class Scope:
             return Param(default.type, value, default.mode, ParamSource.SYSTEM_DEFAULT, trace.is_secret)
         trace = Trace()
         value = self._evaluated(definition, name, trace)
-        if self.step is not None and definition.type is ParamType.STRING:
+        if self.step is not None and isinstance(value, str):
             value = self._captured(name, value)
         mode = definition.mode or ParamMode.MUTABLE
         return Param(definition.type, value, mode, definition.source, trace.is_secret)
