@@ -87,6 +87,24 @@ def test_starts(run: Commands, table: Table) -> None:
     assert "a start is chosen once" in chosen_before.err
 
 
+def test_in_portions(run: Commands, table: Table) -> None:
+    append(table, 2, 4)
+    (run.folder / "dalsegno.toml").write_text('default_namespace = "db"\n', encoding="utf-8")
+    waits = "; what came later waits for the next capture"
+    assert waits in run("plan", "t", "--consumer", "daily", "--max-bytes", "1").out
+    [planned] = run.json("plan", "t", "--consumer", "daily")
+    assert planned["has_more"] is False
+    shown = run("capture", "t", "--consumer", "daily", "--max-snapshots", "1")
+    assert waits in shown.out
+    found = run.json("capture", "t", "--consumer", "daily")
+    assert [(each["rows"], each["has_more"]) for each in found["tables"]] == [(10, True)]
+    run("commit", found["capture"])
+    found = run.json("capture", "db.t", "--consumer", "daily", "--max-snapshots", "1", "--max-bytes", "1")
+    assert [(each["rows"], each["has_more"]) for each in found["tables"]] == [(4, False)]
+    run("commit", found["capture"])
+    assert run.json("capture", "t", "--consumer", "daily")["tables"][0]["has_more"] is False
+
+
 def test_abandon_drop_and_clean(run: Commands, table: Table, catalog: SqlCatalog) -> None:
     made = run.json("capture", "db.t", "--consumer", "daily")
     kept = run("drop", made["capture"])
@@ -179,6 +197,7 @@ def test_a_catalog_that_cannot_be_reached(run: Commands) -> None:
         (("plan", "db.t", "--consumer", "c", "--event-time", "id"), 2, "must be a date or a timestamp"),
         (("commit", "nosuch"), 2, "nosuch"),
         (("capture", "db.t"), 2, "--consumer"),
+        (("capture", "db.t", "--consumer", "c", "--max-snapshots", "0"), 2, "--max-snapshots"),
     ],
 )
 def test_wrong_input_is_explained(

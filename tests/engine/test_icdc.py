@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from dalsegno import Lake
 from dalsegno.clock import utc_now
+from dalsegno.errors import PlatformError
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.runs import RestartFrom
 from tests.engine.dying import NEVER, start_and_work
@@ -277,3 +279,19 @@ def test_killed_at_some_moments(tmp_path: Path) -> None:
             assert at_head(lake)
             lake.clean()
             assert [str(name) for name in lake.tables()] == ["lake.db.plays"]
+
+
+def test_a_table_whose_folder_somebody_has_deleted(place: Place, lake: Lake) -> None:
+    append(lake, 1)
+    for target in (None, TARGET):
+        changes = lake.capture("db.plays", consumer="w", target=target)
+        name = lake.name(changes.table)
+        shutil.rmtree(next(iter(changes.tables.values())).location)
+        lake.abandon(changes.id)
+        assert not lake.catalog("lake").has(name)
+    # Of one that was not made here, nobody can tell whose it is.
+    own = lake.catalog("lake").pyiceberg.create_table(TARGET, SCHEMA)
+    shutil.rmtree(own.location())
+    with pytest.raises(PlatformError, match="FileNotFoundError"):
+        lake.capture("db.plays", consumer="w", target=TARGET)
+    assert lake.catalog("lake").has(lake.name(TARGET))

@@ -148,6 +148,10 @@ class Catalog:
                 name, parse_metadata(files.read(table.metadata_location)), table.metadata_location, files
             )
 
+    def metadata_location(self, name: TableName) -> str:
+        """Where the table's metadata is said to be."""
+        return self.load(name).metadata_location
+
     def has(self, name: TableName) -> bool:
         with self._talking(f"look for {name}"):
             return self.pyiceberg.table_exists(name.identifier)
@@ -319,6 +323,10 @@ class SqlCatalog(Catalog):
             location = self._metadata_location(name)
             files = Files(load_file_io({**self.pyiceberg.properties}, location))
             return LoadedTable(name, parse_metadata(files.read(location)), location, files)
+
+    def metadata_location(self, name: TableName) -> str:
+        with self._talking(f"look for {name}"):
+            return self._metadata_location(name)
 
     def register(self, name: TableName, metadata_location: str) -> bool:
         return self._insert(name, metadata_location)

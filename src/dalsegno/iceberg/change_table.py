@@ -155,7 +155,16 @@ def capture_of(table: LoadedTable) -> str | None:
 
 def forget(catalog: Catalog, name: TableName, capture_id: str) -> None:
     """Drop the catalog's entry of a capture's table, unless the name has passed to another table."""
-    table = find(catalog, name)
+    try:
+        table = find(catalog, name)
+    except PlatformError as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        # Somebody has deleted its folder. Then the name of the file must do, which begins with the capture's.
+        location = catalog.metadata_location(name)
+        if location.rpartition("/")[2].startswith(f"{capture_id}-"):
+            catalog.forget(name, metadata_location=location)
+        return
     if table is not None and capture_of(table) == capture_id:
         catalog.forget(name, metadata_location=table.metadata_location)
 
