@@ -16,6 +16,7 @@ from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.store import Store
+from tests.acceptance.conftest import Commands
 from tests.acceptance.test_workflows import DEMO_PIPELINE, REMEDIATION
 from tests.conftest import warm_spark
 
@@ -258,3 +259,87 @@ def test_an_incremental_pipeline_around_an_ordinary_one(place: Place) -> None:
             assert orchestrator.finish(run.id).status is RunStatus.SUCCEEDED
             assert orchestrator.run("demo.pipeline").status is RunStatus.SUCCEEDED
     assert [tuple(row.values()) for row in place.sql("SELECT * FROM lake.db.watch_time")] == [(1, 20260101, 13)]
+
+
+def test_a_lost_store_is_rebuilt(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With blind inserts: what is processed twice, or not at all, shows."""
+    text = DAILY.replace("daily", "lost")
+    for number in (1, 2):
+        place.sql(f"INSERT INTO lake.db.plays VALUES ({number}, '2026-03-0{number}')")
+        assert place.run(text) is RunStatus.SUCCEEDED
+    place.orchestrator.close()
+    for file in (place.settings.root / ".dalsegno").glob("dalsegno.db*"):
+        file.unlink()
+
+    monkeypatch.chdir(place.settings.root)
+    run = Commands(place.settings.root, capsys)
+    source = "lost on lake.db.plays"
+    assert f"{source}: would be set to snapshot" in run("checkpoints", "rebuild", "db.copies", "--dry-run").out
+    assert run.json("checkpoints", "list") == []
+    done = run("checkpoints", "rebuild", "lake.db.copies", "lake.db.days", "--consumer", "lost")
+    assert f"{source}: is set to snapshot" in done.out
+    assert "lake.db.days: 2 snapshots written for captures" in done.out
+    [kept] = run.json("checkpoints", "rebuild", "db.copies")["checkpoints"]
+    assert (kept["action"], kept["captures"], kept["refusal"]) == ("kept", 2, None)
+
+    place = Place(place.settings)
+    place.sql("INSERT INTO lake.db.plays VALUES (3, '2020-01-01')")
+    assert place.run(text) is RunStatus.SUCCEEDED
+    assert place.copies() == [1, 2, 3]
+    # A run that died between its two targets.
+    place.sql("INSERT INTO lake.db.plays VALUES (4, '2020-01-01')")
+    assert place.run(text.replace("SELECT DISTINCT day", "SELECT DISTINCT no_such_column")) is RunStatus.FAILED
+    refused = run("checkpoints", "rebuild", "lake.db.copies", "lake.db.days")
+    assert refused.code == 3
+    assert "but not what the captures before it wrote to lake.db.days (lost write statement 2)" in refused.out
+    place.orchestrator.close()
+
+
+SCRIPTED = """
+Workflow:
+  id: scripted
+  jobs:
+    - job:
+        id: capture
+        type: IpCapture
+        ip_capture: {source_tables: [lake.db.plays]}
+    - job:
+        id: write
+        type: Spark
+        retry_policy: {error_retry_limit: 0, platform_retry_limit: 0}
+        spark: {script: append.py}
+    - job: {id: commit, type: IpCommit, ip_commit: {capture_step: capture}}
+  dag: sequential
+"""
+
+#: Dies after it has appended, as long as there is a file that says so.
+APPENDING = """
+import os, signal
+from pathlib import Path
+from dalsegno import job
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+if not job.is_written(spark, "lake.db.copies"):
+    spark.table(job.change_table()).writeTo("lake.db.copies").append()
+if Path("die").exists():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_script_that_asks_does_not_append_again(place: Place) -> None:
+    (place.settings.root / "append.py").write_text(APPENDING)
+    (place.settings.root / "die").touch()
+    place.sql("INSERT INTO lake.db.plays VALUES (7, '2026-01-01')")
+    assert place.run(SCRIPTED) is RunStatus.FAILED
+    assert place.copies() == [7]
+    with Lake.open(place.settings) as lake:
+        [pending] = lake.store.captures("scripted", pending_only=True)
+        [found] = lake.rebuild_checkpoints("db.copies", consumer="scripted", is_dry_run=True).checkpoints
+        # The session that the script was given is stamped, ranges included.
+        assert (found.capture_id, found.position) == (pending.id, pending.tables[0].upto)
+    (place.settings.root / "die").unlink()
+    assert place.orchestrator.finish(place.orchestrator.restart("scripted").id).status is RunStatus.SUCCEEDED
+    assert place.copies() == [7]

@@ -34,6 +34,7 @@ _VARYING = (
     (r"\b[\d.]+ (s|ms|min)\b", "TIME SPAN"),
     (r"[\w.-]+@[\w.-]+", "SOMEBODY"),
     (r"(icdc\.\w+)_[a-hjkmnp-z2-9]{10}\b", r"\1_CAPTURE"),
+    (r"\bby capture [a-hjkmnp-z2-9]{10}\b", "by capture CAPTURE"),
     (r"█+", ""),
     (r"[ ─]+", " "),
 )

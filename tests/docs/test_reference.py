@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
@@ -23,8 +24,10 @@ from dalsegno.spec.params.defaults import STEP_DEFAULTS, WORKFLOW_DEFAULTS
 from dalsegno.spec.params.expressions import FUNCTIONS
 from dalsegno.spec.params.stored import param_to_json
 from dalsegno.spec.params.validators import ANNOTATIONS
+from dalsegno.steps.capture_file import captures_file
 from tests.docs.givens import GIVENS
 from tests.docs.markdown import ROOT, section
+from tests.steps.support import attempt
 
 REFERENCE = ROOT / "docs" / "reference"
 
@@ -179,6 +182,24 @@ def test_json_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         # What is told once under one command holds for the other.
         described |= {"spec_id", "values", "novelty", "files", "rows", "bytes", "seconds"}
         assert not found - described, heading
+
+
+def test_captures_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    GIVENS["a playback table"]()
+    with Lake.open() as lake:
+        capture = lake.capture("media.playback", consumer="daily", ranges=["seconds"]).capture
+    assert capture is not None
+    [text] = captures_file(attempt(tmp_path, captures=(capture,), place="write")).values()
+    told = json.loads(text)
+    described = section(read("steps.md"), "### Captures")
+    [known] = told["captures"]
+    assert set(known) | set(known["tables"][0]) <= set(rows(described))
+    named = set(re.findall(r"`([\w.]+)`", described))
+    assert (fields_of(told["captures"]) - {"seconds"}) | set(told) | set(told["stamp"]) <= named
+    [stamped] = json.loads(told["stamp"]["dalsegno.ranges"])
+    spark_steps = (ROOT / "docs" / "how-to" / "run-spark-steps.md").read_text(encoding="utf-8")
+    assert set(stamped) | set(told["stamp"]) <= set(re.findall(r"`([\w.]+)`", spark_steps))
 
 
 def test_json_of_runs() -> None:

@@ -229,7 +229,7 @@ def test_what_a_step_of_a_subworkflow_processes(either_place: Place, lake: Lake)
         assert row is not None
         blueprint = orchestrator.versions.named("child", "active")
         processed = processed_by(orchestrator.store, orchestrator.versions.named, row, blueprint, row["id"], "inside")
-        assert (processed.captures, processed.is_resumed) == ((done.id,), False)
+        assert ([each.id for each in processed.captures], processed.is_resumed) == ([done.id], False)
         found.add(processed.place)
     assert len(found) == 2
     assert all(re.fullmatch(r"each/\d+/sub/inside", each) for each in found), found

@@ -20,6 +20,7 @@ from dalsegno.settings import Settings
 from dalsegno.steps.container import ContainerRunner, container_name
 from dalsegno.steps.contract import Work
 from tests.steps.support import attempt, failure, finished, log_text, outputs, until
+from tests.store.examples import capture
 
 CONTAINER = ContainerRunner()
 IMAGE = "localhost/dalsegno-test:latest"
@@ -90,7 +91,10 @@ def containers(engine: str, work: Work) -> str:
 def test_a_container(engine: str, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "in").write_text("from outside\n")
-    script = 'echo "$1 $MINE"; pwd; cat /data/in /dalsegno/params.json; id -u; echo rows=3 >> "$DALSEGNO_OUTPUT"'
+    script = (
+        'echo "$1 $MINE"; pwd; cat /data/in /dalsegno/params.json; id -u; echo rows=3 >> "$DALSEGNO_OUTPUT"; '
+        '[ "$DALSEGNO_CAPTURES" = /dalsegno/captures.json ]; cat "$DALSEGNO_CAPTURES" > /dev/null'
+    )
     block = {
         "image": IMAGE,
         "command": ["/bin/sh", "-ec", script],
@@ -100,7 +104,8 @@ def test_a_container(engine: str, tmp_path: Path) -> None:
         "workdir": "/tmp",
         "user": "1000",
     }
-    work = attempt(tmp_path, {"container": block, "day": "monday"}, secrets=("hunter2",))
+    params = {"container": block, "day": "monday"}
+    work = attempt(tmp_path, params, secrets=("hunter2",), captures=(capture(),), place="write")
     assert outputs(CONTAINER, work) == {"rows": "3"}
     assert log_text(work).replace("\r", "") == 'a b ***\nx\n/tmp\nfrom outside\n{"day": "monday"}1000\n'
     assert not containers(engine, work)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import re
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,8 +13,9 @@ from types import TracebackType
 from typing import Self
 
 from dalsegno import settings as settings_module
-from dalsegno.capture import capturing, checking, chosen_names, planning
+from dalsegno.capture import capturing, checking, chosen_names, planning, rebuilding
 from dalsegno.capture.changes import Changes
+from dalsegno.capture.consumers import checked_consumer
 from dalsegno.capture.details import Wish
 from dalsegno.capture.queries import query_of
 from dalsegno.capture.views import metadata_location
@@ -31,8 +31,6 @@ from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import starting_position
 from dalsegno.settings import Settings
 from dalsegno.store import Mark, Store
-
-_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Lake:
             chosen_names.check(chosen, names)
         request = capturing.Request(
             tables=names,
-            consumer=_checked_consumer(consumer),
+            consumer=checked_consumer(consumer),
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
@@ -161,7 +159,7 @@ class Lake:
         """What a capture of the same parameters would do, and what it would cost, without doing it."""
         question = planning.Question(
             tables=self._names(tables),
-            consumer=_checked_consumer(consumer),
+            consumer=checked_consumer(consumer),
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
@@ -253,13 +251,19 @@ class Lake:
     ) -> Checkpoint:
         """Move a checkpoint by hand, to earliest, latest, a snapshot's id or a moment."""
         name = self.name(table)
-        expected = self.store.position(_checked_consumer(consumer), name)
+        expected = self.store.position(checked_consumer(consumer), name)
         loaded = self.load(name)
         history = history_of(loaded.metadata, branch or (expected.branch if expected else MAIN), table=name)
         position = starting_position(name, history, parse_start(to), history.head)
         return self.store.move_checkpoint(
             consumer, {name: (expected, position)}, by=self.actor, now=self.clock(), reason=reason
         )
+
+    def rebuild_checkpoints(
+        self, *targets: str, consumer: str | None = None, is_dry_run: bool = False
+    ) -> rebuilding.Rebuilt:
+        """Set checkpoints to where the tables written for captures say, if the store has none or older ones."""
+        return rebuilding.rebuild(self, self._names(targets), consumer, is_dry_run=is_dry_run)
 
     # Catalogs.
 
@@ -371,11 +375,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "somebody"
-
-
-def _checked_consumer(consumer: str) -> str:
-    if not _NAME.fullmatch(consumer):
-        raise UserError(
-            f"{consumer!r} is no name for a consumer: expected 1 to 64 letters, digits, dots, dashes or underscores."
-        )
-    return consumer

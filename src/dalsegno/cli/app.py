@@ -356,6 +356,28 @@ def set_checkpoint(
         show(moved, text.moved, as_json=json)
 
 
+@checkpoints.command("rebuild")
+def rebuild_checkpoints(
+    targets: Tables,
+    consumer: AnyConsumer = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only look")] = False,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Read checkpoints back from the tables written to.
+
+    For when the store is lost: what incremental runs wrote names the ranges that it was written for. A checkpoint is
+    set where the store has none or an older one.
+    """
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        rebuilt = lake.rebuild_checkpoints(*targets, consumer=consumer, is_dry_run=dry_run)
+        show(rebuilt, text.rebuilt, as_json=json)
+        if any(each.refusal for each in rebuilt.checkpoints):
+            raise SystemExit(3)
+
+
 @checkpoints.command("history")
 def checkpoint_history(
     consumer: Consumer,

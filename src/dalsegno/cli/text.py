@@ -10,6 +10,7 @@ from dalsegno.capture.changes import Changes
 from dalsegno.capture.checking import CatalogReport
 from dalsegno.capture.lake import Cleaned, Committed
 from dalsegno.capture.planning import TablePlan
+from dalsegno.capture.rebuilding import Action, Rebuilt, RebuiltCheckpoint
 from dalsegno.clock import from_millis
 from dalsegno.model.captures import Capture, CapturedTable, ChangeKind, Checkpoint, Mode, Role
 from dalsegno.model.snapshots import Position
@@ -230,6 +231,34 @@ def history(found: Sequence[Checkpoint]) -> str:
         + "".join(f"\n    {table}  {place(position)}" for table, position in each.positions.items())
         for each in found
     )
+
+
+def rebuilt(found: Rebuilt) -> str:
+    lines = [f"{target}: {_counted(count, 'snapshot')} written for captures" for target, count in found.targets.items()]
+    for each in found.checkpoints:
+        lines += _rebuilt(each, is_dry_run=found.is_dry_run)
+    return "\n".join(lines if found.checkpoints else [*lines, "There is nothing to rebuild checkpoints from."])
+
+
+def _rebuilt(each: RebuiltCheckpoint, *, is_dry_run: bool) -> Iterable[str]:
+    whose = f"{each.consumer} on {each.table}"
+    told = f"capture {each.capture_id}, the newest of {each.captures:,}, in {', '.join(map(str, each.targets))}"
+    match each.action:
+        case Action.SET:
+            yield f"{whose}: {'would be' if is_dry_run else 'is'} set to {place(each.position)}"
+        case Action.KEPT:
+            yield f"{whose}: stays at {place(each.stored)}"
+        case Action.REFUSED:
+            yield f"{whose}: REFUSED"
+    yield f"  by {told}"
+    if each.action is Action.SET and each.captures == 1:
+        yield "  It is the only one known, so there is nothing to tell whether its run wrote all that it should."
+    if each.action is Action.SET and each.stored is not None:
+        yield f"  it was at {place(each.stored)}"
+    if each.refusal:
+        yield f"  {each.refusal['message']}"
+        if each.refusal["hint"]:
+            yield f"  → {each.refusal['hint']}"
 
 
 # Catalogs.

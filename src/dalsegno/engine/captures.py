@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
+from dalsegno.model.captures import Capture
 from dalsegno.plan.restarts import ancestors
-from dalsegno.store import Store, flows, runs
+from dalsegno.store import Store, captures, flows, runs
 
 
 @dataclass(frozen=True)
 class Processed:
     """What a step processes."""
 
-    #: In order.
-    captures: tuple[str, ...] = ()
+    #: By id.
+    captures: tuple[Capture, ...] = ()
     #: Whether another run has begun to process one of them.
     is_resumed: bool = False
     #: Which step it is, the same in every run: loops with their iterations, and the steps that run subworkflows.
@@ -53,7 +54,8 @@ def processed_by(
                 continue
             parent = runs.run_row(connection, run["parent_run"]) if run["parent_run"] else None
             if parent is None:
-                return Processed(tuple(sorted(found)), any(found.values()), place)
+                known = captures.named(connection, found) if found else []
+                return Processed(tuple(known), any(found.values()), place)
             flow_id, step_id = run["parent_flow"], run["parent_step"]
             run, blueprint = parent, blueprint_of(parent["workflow_id"], str(parent["version"]))
             place = f"{_place(run, flow_id, step_id)}/{place}"

@@ -25,6 +25,8 @@ from dalsegno.steps.contract import FilledText, Finished, Progress, Runner, Work
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.25
 #: How often the progress of a job is stored at most.
 _PROGRESS_SECONDS = 1.0
+#: The file in an attempt's folder that says whose it is.
+_KEY = "key"
 
 Note = Callable[[Claim, Mapping[str, Any]], bool]
 
@@ -55,13 +57,14 @@ class Jobs:
         processed: Processed = NOTHING,
     ) -> Work:
         folder = attempt_folder(self.settings, claim.run.row, claim.flow.id, claim.step.id, claim.state.attempt)
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        key = key_of(claim.flow.id, claim.step.id, claim.state.attempt)
+        _make_folder(folder, key)
         return Work(
             workflow_id=claim.run.workflow_id,
             run_number=claim.run.row["number"],
             step_id=claim.step.id,
             attempt=claim.state.attempt,
-            key=key_of(claim.flow.id, claim.step.id, claim.state.attempt),
+            key=key,
             params={name: param.value for name, param in found.params.items()} if found else {},
             folder=folder,
             settings=self.settings,
@@ -150,4 +153,22 @@ def attempt_folder(settings: Settings, run: Mapping[str, Any], flow_id: str, ste
     inside = flow_id.removeprefix(run["id"]).strip("/")
     below = re.sub(r"[^A-Za-z0-9._/-]", "_", inside)
     root: Path = settings.jobs_path / run["workflow_id"] / str(run["number"])
-    return root / below / step_id / str(attempt)
+    folder = root / below / step_id / str(attempt)
+    key = key_of(flow_id, step_id, attempt)
+    # A run of the same number in a store that was lost must not be taken for this one: its jobs have ended.
+    return folder if _owner(folder) in (None, key) else folder.with_name(f"{attempt}.{key.rpartition('.')[2]}")
+
+
+def _make_folder(folder: Path, key: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if _owner(folder) is None:
+        draft = folder / f".{_KEY}"
+        draft.write_text(key)
+        draft.replace(folder / _KEY)
+
+
+def _owner(folder: Path) -> str | None:
+    try:
+        return (folder / _KEY).read_text()
+    except FileNotFoundError:
+        return None

@@ -16,4 +16,5 @@ the manifests those name. No data file is ever opened.
     entries      files, partitions and bounds inside manifests, for ranges, partitions and reports
     predicates   touched partitions and ranges as conditions of SQL
     pins         the branch that keeps unprocessed history from expiring
+    stamps       what snapshots of targets say about the ranges they were written for
 """

@@ -12,12 +12,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.model.outcomes import FailureKind
 from dalsegno.steps.contract import Work
-from dalsegno.steps.environment import OUTPUT_FILE, PARAMS_FILE, job_environment, params_file
+from dalsegno.steps.environment import OUTPUT_FILE, job_environment, job_files
 from dalsegno.steps.fields import Fields, allowed_path
 from dalsegno.steps.processes import TEMPORARY_FAILURE, ProcessRunner
 from dalsegno.steps.supervision import Job
@@ -58,9 +59,11 @@ class ContainerRunner(ProcessRunner):
         if not _IMAGE.fullmatch(image):
             raise UserError(f"container.image is {image!r}, expected the name of an image.")
         variables = fields.variables()
-        told = {"DALSEGNO_PARAMS": f"{INSIDE}/{PARAMS_FILE}", "DALSEGNO_OUTPUT": f"{INSIDE}/{OUTPUT_FILE}"}
         client = {name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ}
-        environment = {**client, **job_environment(work, variables), **told}
+        environment = {**client, **job_environment(work, variables)}
+        for named in ("DALSEGNO_PARAMS", "DALSEGNO_CAPTURES", "DALSEGNO_OUTPUT"):
+            if named in environment:
+                environment[named] = f"{INSIDE}/{Path(environment[named]).name}"
         name = container_name(work)
         options = {
             "--name": [name],
@@ -84,7 +87,7 @@ class ContainerRunner(ProcessRunner):
             ],
             environment,
             work.settings.root,
-            files={f"{SHARED}/{PARAMS_FILE}": params_file(work, "container")[PARAMS_FILE]},
+            files={f"{SHARED}/{file}": text for file, text in job_files(work, "container").items()},
             file_mode=0o644,
             cleanup=[engine, "rm", "--force", "--volumes", name],
         )

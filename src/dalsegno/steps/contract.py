@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from dalsegno.model.captures import Capture
 from dalsegno.model.outcomes import Outcome
 from dalsegno.model.params import Value
 from dalsegno.settings import Settings
@@ -85,8 +86,8 @@ class Work:
     deadline: datetime | None = None
     #: Values that must not be shown.
     secrets: tuple[str, ...] = ()
-    #: The captures that it processes.
-    captures: tuple[str, ...] = ()
+    #: The captures that it processes, by id.
+    captures: tuple[Capture, ...] = ()
     #: If there are any: which step it is, iterations and subworkflows included; the same in every run.
     place: str = ""
     #: Whether an earlier attempt, or another run, may have written something for these captures.

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from dalsegno.errors import UserError
+from dalsegno.steps.capture_file import CAPTURES_FILE, captures_file
 from dalsegno.steps.contract import Work
 
 #: What every job gets from our own environment. The setting ``pass_environment`` adds to it.
@@ -43,6 +44,7 @@ def job_environment(work: Work, variables: Mapping[str, str]) -> dict[str, str]:
         "DALSEGNO_ATTEMPT": str(work.attempt),
         "DALSEGNO_PARAMS": str(work.folder / PARAMS_FILE),
         "DALSEGNO_OUTPUT": str(work.folder / OUTPUT_FILE),
+        **({"DALSEGNO_CAPTURES": str(work.folder / CAPTURES_FILE)} if work.captures else {}),
     }
 
 
@@ -51,8 +53,9 @@ def job_params(work: Work, block: str) -> dict[str, Any]:
     return {**work.references, **{name: value for name, value in work.params.items() if name != block}}
 
 
-def params_file(work: Work, block: str) -> dict[str, str]:
-    return {PARAMS_FILE: json.dumps(job_params(work, block))}
+def job_files(work: Work, block: str) -> dict[str, str]:
+    """What a job can read: its parameters, and the captures that it processes if there are any."""
+    return {PARAMS_FILE: json.dumps(job_params(work, block)), **captures_file(work)}
 
 
 def refuse_impossible(texts: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ from dalsegno.errors import DalsegnoError, UserError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.steps import supervision
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.environment import OUTPUT_FILE, job_environment, params_file, refuse_impossible
+from dalsegno.steps.environment import OUTPUT_FILE, job_environment, job_files, refuse_impossible
 from dalsegno.steps.outputs import SIZE_LIMIT, read_outputs
 from dalsegno.steps.supervision import Ended, Job
 
@@ -95,7 +95,7 @@ class ProcessRunner:
 
 def command_job(work: Work, block: str, command: list[str], **details: Any) -> Job:
     """A job with the usual environment and parameters; ``variables`` come on top, other details go to ``Job``."""
-    files = {**params_file(work, block), **details.pop("files", {})}
+    files = {**job_files(work, block), **details.pop("files", {})}
     environment = job_environment(work, details.pop("variables", {}))
     return Job(command, environment, details.pop("folder", work.settings.root), files, **details)
 

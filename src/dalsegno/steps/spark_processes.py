@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import ClassVar
+from dataclasses import asdict
+from typing import Any, ClassVar
 
 from dalsegno.errors import DalsegnoError, PlatformError, UserError
 from dalsegno.model.outcomes import FailureKind, Outcome, Succeeded
@@ -24,7 +25,7 @@ from dalsegno.steps.contract import Finished, Running, Work
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.python import import_path
 from dalsegno.steps.spark_params import BLOCK, Jar, Script, SparkStep, Sql, Submission, spark_step
-from dalsegno.steps.stamps import stamp
+from dalsegno.steps.stamps import question, stamp, statement_stamp
 from dalsegno.steps.supervision import Ended, Job
 
 _PROPERTIES, _STATEMENTS = "spark.properties", "statements.json"
@@ -93,7 +94,7 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
     files = {_PROPERTIES: as_properties(conf)}
     match step.job:
         case Sql(statements):
-            files[_STATEMENTS] = json.dumps(statements)
+            files[_STATEMENTS] = json.dumps([_told(work, number, each) for number, each in enumerate(statements, 1)])
             file, args = str(SQL_DRIVER), [_STATEMENTS]
         case Script(path):
             file, args = str(path), list(step.args)
@@ -109,3 +110,13 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
         files=[str(work.folder / name) for name in files if name == _STATEMENTS],
     )
     return command_job(work, BLOCK, command, files=files, variables=variables, secrets=step.secrets)
+
+
+def _told(work: Work, number: int, statement: str) -> dict[str, Any]:
+    """A statement as its driver needs it: stamped, and not executed again if it was for the same captures."""
+    asked = question(work, number, statement)
+    return {
+        "sql": statement,
+        "conf": statement_stamp(number, statement),
+        "question": asdict(asked) if asked else None,
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +34,12 @@ def the(connection: Connection, capture_id: str) -> Capture:
     for capture in matching(connection, captures.c.id == capture_id):
         return capture
     raise refusals.unknown_capture(capture_id, ids(connection))
+
+
+def named(connection: Connection, capture_ids: Iterable[str]) -> list[Capture]:
+    """Those of these ids that are there, by id."""
+    found = matching(connection, captures.c.id.in_(list(capture_ids)))
+    return sorted(found, key=lambda capture: capture.id)
 
 
 def consumer(connection: Connection, capture_id: str) -> str:
