@@ -51,11 +51,12 @@ LAYOUT = Layout(
 
 def values(spec_id: int, row: Row) -> dict[str, object]:
     day, country, bucket = row
-    return {
+    of_specs: dict[int, dict[str, object]] = {
         WHOLE: {"day": day, "country": country},
         BY_DAY: {"day": day},
         WITH_BUCKETS: {"day": day, "id_bucket": bucket},
-    }[spec_id]
+    }
+    return of_specs[spec_id]
 
 
 def partition(spec_id: int, row: Row, novelty: Novelty) -> Partition:
