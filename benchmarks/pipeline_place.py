@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,9 +56,14 @@ class Place:
 
 
 @contextmanager
-def place(folder: Path, spark_conf: Sequence[str] = (), memory: str = "1g") -> Iterator[Place]:
+def place(folder: Path, spark_conf: Mapping[str, str], memory: str) -> Iterator[Place]:
     """A lake in a folder, with all defaults but for Spark's; what Spark left running is ended."""
-    lines = ["[spark]", f'memory = "{memory}"', "[spark.conf]", *spark_conf]
+    lines = [
+        "[spark]",
+        f'memory = "{memory}"',
+        "[spark.conf]",
+        *(f'"{key}" = "{value}"' for key, value in spark_conf.items()),
+    ]
     (folder / "dalsegno.toml").write_text("\n".join(lines) + "\n")
     settings = load(working_folder=folder, environment={})
     try:
