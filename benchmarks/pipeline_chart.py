@@ -32,7 +32,7 @@ def draw(results: Results, folder: Path) -> None:
     plt.rcParams.update(
         {"svg.hashsalt": "pipeline", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     )
-    figure, (wall, shares, growth) = plt.subplots(1, 3, figsize=(12, 3.6), width_ratios=(5, 3, 3))
+    figure, (wall, shares, growth) = plt.subplots(1, 3, figsize=(13, 3.6), width_ratios=(5, 3, 3))
     _draw_wall(wall, results)
     _draw_shares(shares, results)
     _draw_growth(growth, results)
@@ -58,7 +58,7 @@ def _draw_wall(axes: Any, results: Results) -> None:
     axes.margins(x=0.15)
     axes.set_xlabel("seconds a day" + ("   (* its answer is not right)" if any("*" in each for each in labels) else ""))
     axes.set_title(f"{results.rows / 1e6:.0f} million rows, {days} days", loc="left")
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="center right")
 
 
 def _draw_shares(axes: Any, results: Results) -> None:
@@ -82,10 +82,10 @@ def _draw_shares(axes: Any, results: Results) -> None:
 
 def _draw_growth(axes: Any, results: Results) -> None:
     """Seconds of a run behind histories of different lengths."""
-    axes.set_title("the same change, a longer history", loc="left")
+    axes.set_title("same change, longer history", loc="left")
     if not results.growth:
         return
-    lengths = [f"{length} times" for length in results.growth]
+    lengths = [f"{length} x" for length in results.growth]
     seconds = [median(cost.wall_seconds for cost in costs) for costs in results.growth.values()]
     axes.bar(lengths, seconds, color=GREY)
     for number, each in enumerate(seconds):
