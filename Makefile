@@ -17,8 +17,8 @@ BIN := .venv/bin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup-demo ## run the demonstration: a small lake, a late row, a capture; on real Spark
-	$(BIN)/python -m dalsegno.demo
+demo: setup-demo ## run the demonstration: days with late events, with a lookback and incremental, on real Spark
+	$(BIN)/python -m examples.playback.demo
 
 # Two processes, each with a Spark of its own; a file's tests stay together. ARGS='-n 0 …' runs them in this one.
 test: setup ## run all tests (ARGS=... goes to pytest)

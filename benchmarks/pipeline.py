@@ -32,8 +32,8 @@ from benchmarks.pipeline_forms import (
     plain_read,
     streaming,
 )
-from benchmarks.pipeline_meter import Cost, Meter, event_log_conf
-from benchmarks.pipeline_place import Place, place
+from examples.playback.meter import Cost, Meter, event_log_conf
+from examples.playback.place import Place, place
 
 ROWS, DAYS, RUNS = 32_000_000, 25, 3
 FIRST = date(2026, 1, 1)

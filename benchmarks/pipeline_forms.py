@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.pipeline_place import EXAMPLE, Place
+from examples.playback.place import EXAMPLE, Place
 
 STAGES = ("daily", "agg")
 #: Workflows of the example.

@@ -22,7 +22,6 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"engine"}),
     frozenset({"operations"}),
     frozenset({"cli"}),
-    frozenset({"demo"}),
 )
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}
 

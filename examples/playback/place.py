@@ -1,4 +1,4 @@
-"""A lake with the tables of examples/playback, and a warm Spark in which their workflows and plain SQL run."""
+"""A lake with the tables of this example, and a warm Spark in which their workflows and plain SQL run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dalsegno.spark.server import Server, running_servers, stop
 from dalsegno.steps.spark_sessions import local_server
 from dalsegno.store import Store
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "playback"
+EXAMPLE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
