@@ -147,6 +147,16 @@ def test_conf_is_for_this_step_only(worker: Worker) -> None:
     [
         ("SELEC 1", FailureKind.FATAL, "[PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'."),
         ("SELECT * FROM lake.db.nothing", FailureKind.FATAL, "[TABLE_OR_VIEW_NOT_FOUND]"),
+        (
+            "CREATE TABLE lake.db.narrow (a INT) USING iceberg; INSERT INTO lake.db.narrow SELECT 1, 2",
+            FailureKind.FATAL,
+            "[INSERT_COLUMN_ARITY_MISMATCH.TOO_MANY_DATA_COLUMNS]",
+        ),
+        (
+            "CREATE TABLE lake.db.whole (a INT) USING iceberg; INSERT INTO lake.db.whole SELECT DATE'2026-01-01'",
+            FailureKind.FATAL,
+            "[INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST]",
+        ),
         ("SELECT 1; SELECT 1/0", FailureKind.USER, "[DIVIDE_BY_ZERO] Division by zero."),
         ("SELECT raise_error('s3cret is out')", FailureKind.USER, "*** is out"),
     ],
