@@ -46,8 +46,13 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """Every page of the documentation."""
+    """Every page of the documentation; the examples' own are run with the examples."""
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def all_pages() -> list[Path]:
+    """With those of the examples."""
+    return [*pages(), *sorted((ROOT / "examples").rglob("*.md"))]
 
 
 def parts(text: str) -> Iterator[Block | Remark]:

@@ -31,10 +31,10 @@ _VARYING = (
     (_SNAPSHOT.pattern, "SNAPSHOT"),
     (r"[\d.]+ (bytes|kB)", "SIZE"),
     (r"\b\d\d:\d\d:\d\d\b", "CLOCK"),
-    (r"\b[\d.]+ (s|ms|min)\b", "TIME SPAN"),
+    (r"\b(\d+ min )?[\d.]+ (s|ms|min)\b", "TIME SPAN"),
     (r"[\w.-]+@[\w.-]+", "SOMEBODY"),
     (r"(icdc\.\w+)_[a-hjkmnp-z2-9]{10}\b", r"\1_CAPTURE"),
-    (r"\bby capture [a-hjkmnp-z2-9]{10}\b", "by capture CAPTURE"),
+    (r"\bcapture [a-hjkmnp-z2-9]{10}\b", "capture CAPTURE"),
     (r"█+", ""),
     (r"[ ─]+", " "),
 )

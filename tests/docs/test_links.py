@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT, pages, prose
+from tests.docs.markdown import ROOT, all_pages, prose
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 #: What pages may name: the public homes of what they speak of, made-up hosts, and the folder of the examples.
@@ -21,7 +21,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("name", [str(page.relative_to(ROOT)) for page in pages()])
+@pytest.mark.parametrize("name", [str(page.relative_to(ROOT)) for page in all_pages()])
 def test_links(name: str) -> None:
     page = ROOT / name
     broken = []
@@ -35,7 +35,7 @@ def test_links(name: str) -> None:
     assert not broken, broken
 
 
-@pytest.mark.parametrize("name", [str(page.relative_to(ROOT)) for page in pages()])
+@pytest.mark.parametrize("name", [str(page.relative_to(ROOT)) for page in all_pages()])
 def test_no_page_names_a_machine(name: str) -> None:
     """Neither a host of somebody's own, such as a registry, nor a folder that is only here."""
     text = (ROOT / name).read_text(encoding="utf-8")
@@ -58,4 +58,4 @@ def test_every_page_can_be_reached() -> None:
             if "://" not in link:
                 target = (page.parent / link.partition("#")[0]).resolve()
                 waiting += [target] if target.is_file() else []
-    assert set(pages()) <= seen, [str(page) for page in set(pages()) - seen]
+    assert set(all_pages()) <= seen, [str(page) for page in set(all_pages()) - seen]

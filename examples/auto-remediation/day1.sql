@@ -1,0 +1,8 @@
+CREATE NAMESPACE IF NOT EXISTS lake.media;
+
+CREATE TABLE lake.media.playback (id BIGINT, event_day DATE, seconds BIGINT) USING iceberg PARTITIONED BY (event_day);
+
+CREATE TABLE lake.media.playback_copy (id BIGINT, event_day DATE, seconds BIGINT)
+USING iceberg PARTITIONED BY (event_day);
+
+INSERT INTO lake.media.playback VALUES (1, DATE'2026-11-01', 600), (2, DATE'2026-11-02', 90);

@@ -1,0 +1,127 @@
+"""Every example does what its README says: its commands are typed here, on one warm Spark for all of them.
+
+Each makes data, runs its pipeline, and compares the target with a computation from scratch, day after day.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.conftest import warm_spark
+from tests.docs.markdown import ROOT
+from tests.docs.running import Run, run_command
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = sorted(readme.parent.name for readme in (ROOT / "examples").glob("*/README.md"))
+#: A catalog that no example means: theirs are defined for each session.
+SERVER = """
+default_catalog = "nobodys"
+[spark.conf]
+"spark.sql.shuffle.partitions" = 4
+"""
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
+    """A copy of all examples, whose settings mean one Spark."""
+    from dalsegno.steps.spark_sessions import local_server
+
+    root, home = tmp_path_factory.mktemp("server"), tmp_path_factory.mktemp("home")
+    (root / "dalsegno.toml").write_text(SERVER, encoding="utf-8")
+    install_duckdb_extensions(home)
+    with warm_spark(root, pytestconfig) as settings, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DALSEGNO_SPARK_REMOTE", local_server(settings).ensure().address)
+        patch.setenv("HOME", str(home))
+        yield copied(tmp_path_factory.mktemp("copy"))
+
+
+def copied(folder: Path) -> Path:
+    return Path(shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns(".dalsegno")))
+
+
+def install_duckdb_extensions(home: Path) -> None:
+    """What ``INSTALL`` would fetch, from the package index: tests depend on no other server."""
+    import duckdb
+
+    [(platform,)] = duckdb.sql("PRAGMA platform").fetchall()
+    version = f"v{duckdb.__version__}"
+    folder = home / ".duckdb" / "extensions" / version / platform
+    folder.mkdir(parents=True)
+    for name in ("avro", "iceberg"):
+        extension = files(f"duckdb_extension_{name}") / "extensions" / version / f"{name}.duckdb_extension"
+        (folder / extension.name).write_bytes(extension.read_bytes())
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(examples / name)
+    run = Run()
+    for shown in run.page(Path("README.md").read_text(encoding="utf-8")):
+        assert run.agrees(shown), (
+            f"examples/{name}/README.md:{shown.line}: {shown.what}\n\n"
+            f"It shows:\n{run.plain(shown.expected)}\n\nIt printed:\n{run.plain(shown.printed)}"
+        )
+
+
+def test_a_wrong_result_is_noticed(examples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What compares results in the examples does not let everything pass."""
+    monkeypatch.chdir(copied(tmp_path) / "append")
+    assert "SUCCEEDED" in run_command("dalsegno run ../sql.yaml file=day1.sql")
+    assert "2 rows are not as a full computation gives them" in run_command("dalsegno run ../sql.yaml file=check.sql")
+
+
+class Operator:
+    """Stands for Airflow's, which is not installed: keeps what it would run."""
+
+    def __init__(self, task_id: str, bash_command: str, skip_on_exit_code: int | None = None, **_others: Any) -> None:
+        self.command, self.skips_on = bash_command, skip_on_exit_code
+        TASKS[task_id] = self
+
+    def __rshift__(self, following: Operator) -> Operator:
+        return following
+
+    def execute(self, **variables: str) -> tuple[int, str]:
+        """How the command ends, and the last line it prints, which Airflow hands to the next task."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, **variables}
+        done = subprocess.run(
+            ["bash", "-c", self.command], env=environment, stdout=subprocess.PIPE, text=True, check=False
+        )
+        return done.returncode, (done.stdout.splitlines() or [""])[-1]
+
+
+TASKS: dict[str, Operator] = {}
+
+
+def test_the_commands_of_the_dag(examples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(copied(tmp_path) / "cron-or-airflow")
+    names = ("airflow", "airflow.sdk", "airflow.providers", "airflow.providers.standard")
+    bash = "airflow.providers.standard.operators.bash"
+    modules = {name: ModuleType(name) for name in (*names, "airflow.providers.standard.operators", bash)}
+    vars(modules[bash])["BashOperator"] = Operator
+    vars(modules["airflow.sdk"])["DAG"] = lambda *_, **__: nullcontext()
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    runpy.run_path("airflow_dag.py")
+
+    run_command("dalsegno run ../sql.yaml file=day1.sql")
+    code, capture = TASKS["capture"].execute()
+    assert code == 0
+    assert TASKS["process"].execute(CAPTURE=capture) == (0, "2 days changed")
+    assert TASKS["commit"].execute(CAPTURE=capture)[0] == 0
+    assert "SUCCEEDED" in run_command("dalsegno run ../sql.yaml file=check.sql")
+    assert TASKS["capture"].execute()[0] == TASKS["capture"].skips_on
+    assert TASKS["seconds_by_day"].execute(RUN="scheduled")[0] == 0
