@@ -18,6 +18,9 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, LongType, NestedField
 
+from dalsegno.settings import Settings
+from tests.conftest import warm_spark
+
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "day", DateType()))
 BY_DAY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))
 
@@ -54,6 +57,13 @@ class Commands:
 
     def json(self, *arguments: str) -> Any:
         return self(*arguments, "--json").json()
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
+    """Of a project with a warm Spark, which tests share; each has tables of its own names."""
+    with warm_spark(tmp_path_factory.mktemp("project"), pytestconfig) as loaded:
+        yield loaded
 
 
 @pytest.fixture

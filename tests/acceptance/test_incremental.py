@@ -18,7 +18,6 @@ from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.store import Store
 from tests.acceptance.conftest import Commands
 from tests.acceptance.test_workflows import DEMO_PIPELINE, REMEDIATION
-from tests.conftest import warm_spark
 
 pytestmark = pytest.mark.spark
 
@@ -42,12 +41,6 @@ Workflow:
     - job: {id: commit, type: IpCommit, ip_commit: {capture_step: capture}}
   dag: sequential
 """
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
-    with warm_spark(tmp_path_factory.mktemp("project"), pytestconfig) as loaded:
-        yield loaded
 
 
 class Place:

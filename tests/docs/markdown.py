@@ -3,6 +3,7 @@
 <!-- given: NAME -->       bring the lake into a state of tests/docs/givens.py
 <!-- file: NAME -->        save the next block under this name
 <!-- with: spark -->       run the next block in this process, with `spark` at hand
+<!-- with: a spark server -->   steps of the page use the local Spark
 <!-- not run: REASON -->   leave the next block alone
 """
 

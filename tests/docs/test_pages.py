@@ -9,6 +9,7 @@ import pytest
 
 from dalsegno.iceberg.catalogs import spark_configuration
 from dalsegno.settings import load
+from tests.conftest import warm_spark
 from tests.docs.markdown import ROOT, pages
 from tests.docs.running import Run
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NEEDS_SPARK = [page for page in pages() if "<!-- with: spark -->" in page.read_text(encoding="utf-8")]
+NEEDS_SERVER = [page for page in pages() if "<!-- with: a spark server -->" in page.read_text(encoding="utf-8")]
 
 
 def names(paths: list[Path]) -> list[str]:
@@ -27,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", names([page for page in pages() if page not in NEEDS_SPARK]))
+@pytest.mark.parametrize("name", names([page for page in pages() if page not in (*NEEDS_SPARK, *NEEDS_SERVER)]))
 def test_page(name: str) -> None:
     check(name, Run())
 
@@ -41,6 +43,13 @@ def test_page_with_spark(name: str, spark: SparkSession) -> None:
         for key, value in spark_configuration(catalog).items():
             session.conf.set(key, value)
     check(name, Run(session))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", names(NEEDS_SERVER))
+def test_page_with_a_spark_server(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    with warm_spark(tmp_path, pytestconfig):
+        check(name, Run())
 
 
 def check(name: str, run: Run) -> None:

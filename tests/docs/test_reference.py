@@ -18,6 +18,8 @@ from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES, plain
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
+from dalsegno.operations.audit_comparison import ColumnResult, Comparison, Difference, PartitionResult
+from dalsegno.operations.audit_results import Audit, Culprit, Source, TargetResult
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, ConnectionSettings, Settings
 from dalsegno.spec.params.defaults import STEP_DEFAULTS, WORKFLOW_DEFAULTS
@@ -209,6 +211,12 @@ def test_json_of_runs() -> None:
     assert set(StepStatus) <= listed
     for status in RunStatus:
         assert f"`{status}`" in described
+
+
+def test_json_of_audits() -> None:
+    described = set(re.findall(r"`([a-z_]+)`", section(read("json.md"), "## audit")))
+    kinds = (Audit, Source, TargetResult, Culprit, Comparison, ColumnResult, PartitionResult, Difference)
+    assert {item.name for kind in kinds for item in fields(kind)} <= described
 
 
 # The change table.

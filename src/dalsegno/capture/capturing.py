@@ -209,7 +209,7 @@ def _captured_table(
     word = re.sub(r"[^a-z0-9_]", "_", "_".join(words).lower())
     namespace = lake.settings.change_namespace
     change_table_name = TableName(table.name.catalog, tuple(namespace.split(".")), word)
-    folder = _changes_folder(lake.settings.catalog(table.name.catalog), namespace, table)
+    folder = changes_folder(lake.settings.catalog(table.name.catalog), namespace, table)
     return CapturedTable(
         table=table.name,
         after=increment.after,
@@ -222,7 +222,7 @@ def _captured_table(
     )
 
 
-def _changes_folder(catalog: CatalogSettings, namespace: str, table: LoadedTable) -> str:
+def changes_folder(catalog: CatalogSettings, namespace: str, table: LoadedTable) -> str:
     """A folder that is no table's: maintenance of a table deletes what it does not know below its own."""
     if catalog.changes_location:
         return catalog.changes_location.rstrip("/")

@@ -18,6 +18,7 @@ from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import checked_consumer
 from dalsegno.capture.details import Wish
 from dalsegno.capture.queries import query_of
+from dalsegno.capture.scratch import remove_left_over
 from dalsegno.capture.views import metadata_location
 from dalsegno.clock import Clock, to_millis, utc_now
 from dalsegno.errors import CaptureSettled, DalsegnoError, UnknownName, UserError
@@ -50,6 +51,8 @@ class Cleaned:
 
     abandoned: tuple[str, ...]
     dropped: tuple[str, ...]
+    #: The namespaces of clones that an audit left behind.
+    scratch: tuple[str, ...]
     #: What could not be removed, and why.
     left_over: tuple[str, ...]
 
@@ -222,7 +225,8 @@ class Lake:
             left_over.extend(problems)
             if not problems:
                 dropped.append(capture.id)
-        return Cleaned(tuple(abandoned), tuple(dropped), tuple(left_over))
+        scratch, remaining = remove_left_over(self)
+        return Cleaned(tuple(abandoned), tuple(dropped), tuple(scratch), (*left_over, *remaining))
 
     # Checkpoints.
 

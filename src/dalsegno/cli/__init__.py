@@ -4,6 +4,7 @@ app         the commands
 output      exit codes, errors, JSON
 text        what people read
 evaluating  expressions, one or many
+auditing    the audit, and what people read of it
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dalsegno
-from dalsegno.cli import holding, runs, spark, templates, workflows
+from dalsegno.cli import auditing, holding, runs, spark, templates, workflows
 from dalsegno.cli.output import line_of, opened, reporting, show
 
 # Rich would make --help prettier and three times slower.
@@ -454,6 +454,7 @@ def completion(
 
 workflows.register(app)
 runs.register(app)
+auditing.register(app)
 holding.register(app)
 templates.register(app)
 spark.register(app)

@@ -177,6 +177,7 @@ def settled(capture: Capture) -> str:
 def cleaned(made: Cleaned) -> str:
     lines = [f"Given up, its time was over: {each}" for each in made.abandoned]
     lines += [f"Removed the change tables of {each}" for each in made.dropped]
+    lines += [f"Removed what an audit left in {each}" for each in made.scratch]
     lines += [f"Could not be removed: {problem}" for problem in made.left_over]
     return "\n".join(lines) or "There is nothing to clean."
 

@@ -86,10 +86,12 @@ class Scopes:
         definition = run.blueprint.definition
         if run.definitions is None:
             run.definitions = run_definitions(definition.workflow.params, run.row["run_params"])
-        lookup = StoreLookup(self, run, flow, now)
         facts = run_facts(run.row, definition.properties.owner)
-        context = Context(facts, now, self.expressions, lookup, self.secret)
+        context = Context(facts, now, self.expressions, self.lookup(run, flow, now), self.secret)
         return Scope(run.definitions, context, from_stored(run.row["params"]))
+
+    def lookup(self, run: OpenRun, flow: Flow | None, now: datetime) -> StoreLookup:
+        return StoreLookup(self, run, flow, now)
 
     def around(self, run: OpenRun, flow: Flow, now: datetime) -> Scope:
         """What all steps of a flow see."""
@@ -265,10 +267,13 @@ class StoreLookup:
         found: list[tuple[str, str | None]] = []
         for step in self.run.blueprint.steps.values():
             if step.id in step_ids and step.id in self.run.blueprint.captures:
-                row = self._row(step.id)
-                known = from_stored((row and row["params"]) or {})
-                found += change_tables(step, {name: param.value for name, param in known.items()})
+                found += change_tables(step, {name: param.value for name, param in self.step_params(step.id).items()})
         return found
+
+    def step_params(self, step_id: str) -> Params:
+        """What is known of a step by now."""
+        row = self._row(step_id)
+        return from_stored((row and row["params"]) or {})
 
     def next_unique_id(self) -> int:
         with self.scopes.store.database.writing() as connection:

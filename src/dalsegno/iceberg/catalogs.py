@@ -172,6 +172,14 @@ class Catalog:
         with self._talking(f"create the namespace {'.'.join(namespace)}"):
             self.pyiceberg.create_namespace_if_not_exists(namespace)
 
+    def drop_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Remove a namespace in which nothing is left; one that is gone already is fine."""
+        with self._talking(f"drop the namespace {'.'.join(namespace)}"):
+            try:
+                self.pyiceberg.drop_namespace(namespace)
+            except NoSuchNamespaceError:
+                return
+
     def register(self, name: TableName, metadata_location: str) -> bool:
         """Make a table appear, complete, under a name; False if there is a table of that name already."""
         with self._talking(f"register {name}"):

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy.exc import IntegrityError
 
@@ -47,6 +47,9 @@ from dalsegno.settings import Settings
 from dalsegno.spec.params.sel import Sel
 from dalsegno.steps.registry import runner
 from dalsegno.store import Store, flows, queue, run_tables, runs, workflows
+
+if TYPE_CHECKING:
+    from dalsegno.operations.audit_results import Audit, Question
 
 log = logging.getLogger(__name__)
 
@@ -264,6 +267,18 @@ class Orchestrator:
             for row in rows
             if row["id"] != self.node.id
         )
+
+    def audit(
+        self, question: Question, *, version: str = "default", say: Callable[[str], None] = lambda _: None
+    ) -> Audit:
+        """Compute anew what a workflow should have written, and compare it with what it has written."""
+        # Most of us never audit, and it takes long to import.
+        from dalsegno.capture.lake import Lake  # noqa: PLC0415
+        from dalsegno.operations.auditing import audit  # noqa: PLC0415
+
+        blueprint = self.versions.named(question.workflow_id, version)
+        with Lake.open(self.settings, clock=self.clock) as lake:
+            return audit(lake, self.scopes, blueprint, question, say)
 
     # Changing.
 

@@ -37,7 +37,7 @@ _OTHER_BLOCKS = frozenset({"IF", "CASE", "WHILE", "LOOP", "REPEAT", "FOR"})
 
 
 @dataclass(frozen=True)
-class _Token:
+class Token:
     """Something that is neither blank nor a comment."""
 
     #: In upper case; empty for strings and quoted names, which mean nothing here.
@@ -49,7 +49,7 @@ class _Token:
 
 def statements(text: str) -> list[str]:
     """The statements of a text in order, without the semicolons between them."""
-    tokens = list(_tokens(text))
+    tokens = list(tokens_of(text))
     found: list[str] = []
     begin, first = 0, 0
     while first < len(tokens):
@@ -61,13 +61,13 @@ def statements(text: str) -> list[str]:
     return found
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def tokens_of(text: str) -> Iterator[Token]:
     at = 0
     while match := _TOKEN.match(text, at):
         at = _end_of_comment(text, match.end()) if match.lastgroup == "comment" else match.end()
         if match.lastgroup not in _INSIGNIFICANT:
             word = "" if match.lastgroup == "quoted" else match[0].upper()
-            yield _Token(word, match.start(), match[0])
+            yield Token(word, match.start(), match[0])
 
 
 def _end_of_comment(text: str, at: int) -> int:
@@ -79,7 +79,7 @@ def _end_of_comment(text: str, at: int) -> int:
     return len(text)
 
 
-def _end_of_statement(tokens: list[_Token], first: int) -> int:
+def _end_of_statement(tokens: list[Token], first: int) -> int:
     """Where the semicolon is that ends the statement; beyond all tokens if none does."""
     depth, handles = 0, False
     before = ";"
@@ -98,7 +98,7 @@ def _end_of_statement(tokens: list[_Token], first: int) -> int:
     return len(tokens)
 
 
-def _next(tokens: list[_Token], at: int) -> str:
+def _next(tokens: list[Token], at: int) -> str:
     return tokens[at + 1].word if at + 1 < len(tokens) else ""
 
 
@@ -115,7 +115,7 @@ _WRITES = {
 
 def target_of(statement: str) -> str | None:
     """The table that a statement writes to, as it is written there; None if it writes to none, or that is unclear."""
-    tokens = list(_tokens(statement))
+    tokens = list(tokens_of(statement))
     at = _after_queries_with_names(tokens)
     if at >= len(tokens) or tokens[at].word not in _WRITES:
         return None
@@ -137,7 +137,7 @@ def target_of(statement: str) -> str | None:
     return None
 
 
-def _after_queries_with_names(tokens: list[_Token]) -> int:
+def _after_queries_with_names(tokens: list[Token]) -> int:
     """Where the statement itself begins, behind ``WITH name AS (…), …``."""
     if not tokens or tokens[0].word != "WITH":
         return 0

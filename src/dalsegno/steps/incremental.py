@@ -17,7 +17,7 @@ from dalsegno.capture.changes import Changes
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import UserError
 from dalsegno.iceberg.predicates import EVERYTHING, NOTHING, any_of
-from dalsegno.model.captures import CapturedTable, Role
+from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
 from dalsegno.steps.contract import Finished, Work
@@ -189,11 +189,18 @@ def _told(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]
         filters |= {f"range_filter_{_plain(column)}": NOTHING for column in range_columns}
         return Succeeded({**nothing, **filters, "has_more": changes.has_more}, goes_on=quiet == _CONTINUE)
     tables = changes.capture.tables
+    _say(work, [_sentence(captured, changes) for captured in tables])
+    return Succeeded(outputs_of(changes.capture, is_resumed=changes.is_resumed))
+
+
+def outputs_of(capture: Capture, *, is_resumed: bool) -> dict[str, Any]:
+    """The parameters by which later steps know a capture."""
+    tables = capture.tables
     outputs: dict[str, Any] = {
         "has_changes": True,
-        "capture_id": changes.id,
-        "is_resumed": changes.is_resumed,
-        "has_more": changes.has_more,
+        "capture_id": capture.id,
+        "is_resumed": is_resumed,
+        "has_more": any(captured.details.get("has_more", False) for captured in tables),
         "files": sum(captured.details["files"] for captured in tables),
         "rows": sum(captured.details["rows"] for captured in tables),
         **_sizes(tables),
@@ -203,8 +210,7 @@ def _told(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]
     for captured, suffix in zip(tables, _suffixes([each.table.identifier[-1] for each in tables]), strict=True):
         of_table = {**_names(captured), **_filters(captured)}
         outputs |= {f"{name}{suffix}": value for name, value in of_table.items()}
-    _say(work, [_sentence(captured, changes) for captured in tables])
-    return Succeeded(outputs)
+    return outputs
 
 
 def _suffixes(names: Sequence[str]) -> list[str]:

@@ -62,6 +62,14 @@ def opened(work: Work, conf: Mapping[str, str], say: Say = unsaid) -> Session:
     return session
 
 
+def opened_for(settings: Settings, key: str, say: Say = unsaid) -> Session:
+    """A session that is no attempt's, and leaves no stamp on what it writes."""
+    session = Session(server_address(settings, say), session_id_for(key))
+    if settings.spark_remote:
+        session.configure(_catalogs_unknown_to(session, settings))
+    return session
+
+
 def cleared(work: Work) -> None:
     """End all that the attempt left in Spark, whoever began it. No server is started for that."""
     marker = work.folder / _OPENED

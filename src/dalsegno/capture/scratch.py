@@ -1,0 +1,162 @@
+"""Whole tables at one of their snapshots, to work with for a while: zero-copy, in namespaces of their own.
+
+A clone is made like a change table, so it may be read and even written to: what is written goes to the clone's own
+folder, and nothing of the original is ever touched. It keeps the original's last name, so that SQL which says
+``plays.id`` means it as well. Nothing records clones: each lies in a namespace whose name says when it was made, which
+is how ``clean`` knows those that somebody left behind.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from dalsegno.capture import views
+from dalsegno.capture.capturing import changes_folder
+from dalsegno.capture.details import Wish, contents_of, describe
+from dalsegno.errors import DalsegnoError, HistoryLost, UnknownName
+from dalsegno.iceberg import change_table
+from dalsegno.iceberg.catalogs import Catalog, LoadedTable
+from dalsegno.iceberg.history import history_of
+from dalsegno.iceberg.pins import Pin
+from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, CaptureState, Manner, Mode
+from dalsegno.model.snapshots import Position
+from dalsegno.model.tables import TableName
+from dalsegno.plan.increments import Increment, increment_between
+
+if TYPE_CHECKING:
+    from dalsegno.capture.lake import Lake
+
+_NAMESPACE = re.compile(r"dalsegno_scratch_(\d{14})_[a-z0-9]+_\d+")
+_NOT_PINNED = Pin(False, "not pinned: a clone is for a while only")
+
+
+@dataclass
+class Scratch:
+    """Clones that belong together."""
+
+    lake: Lake
+    _prefix: str = field(init=False)
+    _namespaces: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._prefix = f"dalsegno_scratch_{self.lake.clock():%Y%m%d%H%M%S}_{secrets.token_hex(4)}"
+
+    def name(self, original: TableName) -> TableName:
+        """A free name, in a namespace that exists from now on."""
+        namespace = f"{self._prefix}_{len(self._namespaces)}"
+        self._namespaces.append((original.catalog, namespace))
+        self.lake.catalog(original.catalog).ensure_namespace((namespace,))
+        return TableName(original.catalog, (namespace,), original.name)
+
+    def clone(
+        self,
+        table: LoadedTable,
+        upto: Position,
+        *,
+        after: Position | None = None,
+        manner: Manner = ADDED_FILES,
+        wish: Wish | None = None,
+    ) -> Capture:
+        """The table as it was at ``upto``, or what came to it since ``after``, as a capture that nobody recorded."""
+        name = self.name(table.name)
+        lake, now = self.lake, self.lake.clock()
+        catalog = lake.catalog(table.name.catalog)
+        folder = changes_folder(catalog.settings, lake.settings.change_namespace, table)
+        history = history_of(table.metadata, upto.branch, table=table.name)
+        last = history.snapshots.get(upto.snapshot_id) if upto.snapshot_id is not None else None
+        if history.table_uuid != upto.table_uuid or (last is None and upto.snapshot_id is not None):
+            raise HistoryLost(f"{table.name} no longer has {upto}: expired or replaced since.")
+        # Seen from the beginning, all is new, and no key was deleted.
+        asked = replace(manner, mode=Mode.ICDC, by_row_id=False, has_deleted_keys=False)
+        beginning = history.position(None)
+        if after is None:
+            increment = Increment(table.name, beginning, upto, (), is_first=True, is_full=True, manner=asked)
+        else:
+            increment = increment_between(table.name, "scratch", history, after, last, is_first=True, manner=asked)
+        captured = CapturedTable(
+            table=table.name,
+            after=increment.after,
+            upto=upto,
+            is_first=True,
+            is_full=after is None,
+            change_table=name,
+            location=f"{folder}/{name.namespace[0]}/{name.name}",
+            manner=increment.manner,
+        )
+        # The namespace is this clone's alone, so no two of them have one uuid.
+        capture = Capture(name.namespace[0], "scratch", CaptureState.READY, now, lake.actor, now, (captured,))
+        threads = lake.settings.io_threads
+        contents = contents_of(table, history, increment, threads)
+        published = {
+            role: change_table.publish(catalog, table, capture, captured, role, contents[role], threads)
+            for role in captured.tables
+        }
+        details = describe(table, history, increment, published, _NOT_PINNED, wish or Wish(partitions=False))
+        details |= views.publish_changes(catalog, capture, captured, table, details)
+        return replace(capture, tables=(replace(captured, details=details),))
+
+    def remove(self) -> tuple[str, ...]:
+        """Remove all of them; what could not be removed is left for ``clean``."""
+        problems = [
+            problem
+            for catalog, namespace in self._namespaces
+            for problem in _remove(self.lake.catalog(catalog), namespace)
+        ]
+        self._namespaces.clear()
+        return tuple(problems)
+
+
+def is_scratch(namespace: str) -> bool:
+    """Whether a namespace is one of clones."""
+    return _NAMESPACE.fullmatch(namespace) is not None
+
+
+def remove_left_over(lake: Lake) -> tuple[list[str], list[str]]:
+    """Remove clones older than a capture may become: the namespaces that are gone, and what could not be removed."""
+    removed, problems = [], []
+    for name in lake.settings.catalogs:
+        with suppress(DalsegnoError):  # A catalog that cannot be reached is no reason not to clean the others.
+            catalog = lake.catalog(name)
+            for namespace in _old(lake, catalog):
+                left = list(_remove(catalog, namespace))
+                problems += left
+                if not left:
+                    removed.append(f"{name}.{namespace}")
+    return removed, problems
+
+
+def _old(lake: Lake, catalog: Catalog) -> Iterator[str]:
+    for namespace in catalog.namespaces():
+        if found := _NAMESPACE.fullmatch(".".join(namespace)):
+            made = datetime.strptime(found[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+            if made + lake.settings.capture_lifetime <= lake.clock():
+                yield namespace[0]
+
+
+def _remove(catalog: Catalog, namespace: str) -> Iterator[str]:
+    """Take everything in a namespace out of the catalog, and delete the files below the folder that bears its name."""
+    try:
+        folders = set()
+        for view in catalog.views((namespace,)):
+            catalog.forget_view(view)
+        for table in catalog.tables((namespace,)):
+            with suppress(UnknownName):
+                location = str(catalog.load(table).metadata["location"])
+                catalog.forget(table)
+                above, mark, _ = f"{location}/".rpartition(f"/{namespace}/")
+                if mark:
+                    folders.add(f"{above}/{namespace}")
+        for folder in folders:
+            files = catalog.files_at(folder)
+            for file in files.list(folder):
+                files.delete(file)
+            files.remove_empty_folder(folder)
+        catalog.drop_namespace((namespace,))
+    except (DalsegnoError, OSError) as error:
+        yield f"{catalog.settings.name}.{namespace}: {error}"

@@ -1,0 +1,188 @@
+"""The command that audits a workflow's targets, and what people read of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dalsegno.cli.output import show
+from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
+
+if TYPE_CHECKING:
+    from dalsegno.operations.audit_comparison import Comparison, Difference
+    from dalsegno.operations.audit_results import Audit, Culprit, TargetResult
+
+#: How the command ends if a target is not what it should be.
+DRIFTED = 5
+#: Partitions that differ and are shown.
+_SHOWN_PARTITIONS = 5
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(audit)
+
+
+def audit(
+    workflow: WorkflowId,
+    version: Annotated[
+        str,
+        typer.Option(help="whose SQL counts: active, latest, default (the active one, else the latest) or a number"),
+    ] = "default",
+    sample: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="compare so many partitions of each target, chosen at random")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="of the choice: the same seed chooses the same partitions")] = 0,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="compare this partition, such as day=2026-01-01/region=eu; repeatable"),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="what tells rows apart; by default what MERGE compares; repeatable"),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="do not compare this column; repeatable")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="TABLE", help="only this table, or the one that --query is about")
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="what the target should hold: a SELECT, or a file with one, in Spark's SQL"),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="how many differing rows are shown at most")] = 10,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Compute anew what a workflow's runs should have written, and compare.
+
+    From the very snapshots that they consumed. If something differs, it names the first run that went wrong, and ends
+    with exit code 5.
+    """
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
+        from dalsegno.operations.audit_results import Question  # noqa: PLC0415
+
+        question = Question(
+            workflow,
+            sample=sample,
+            seed=seed,
+            partitions=partition or (),
+            keys=key or (),
+            left_out=without or (),
+            query=_query(query),
+            target=target,
+            limit=limit,
+        )
+        found = orchestrator.audit(question, version=version, say=_silent if json else _say)
+        show(found, text, as_json=json)
+        if not found.is_equal:
+            raise typer.Exit(DRIFTED)
+
+
+def _query(given: str | None) -> str | None:
+    """A query, or what is in the file of that name."""
+    if given is None or "\n" in given or not given.strip().lower().endswith(".sql"):
+        return given
+    try:
+        return Path(given).read_text(encoding="utf-8")
+    except OSError as error:
+        from dalsegno.errors import UserError  # noqa: PLC0415
+
+        raise UserError(f"--query: {given} cannot be read: {error.strerror}.") from error
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def text(found: Audit) -> str:
+    sources = ", ".join(f"{each.table} at snapshot {each.snapshot_id}" for each in found.sources)
+    runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
+    lines = [f"{found.workflow_id}, version {found.version}, {runs} up to {found.run}: {sources}"]
+    for target in found.targets:
+        lines += _target(target)
+    lines += [f"Note: {note}" for note in found.notes]
+    lines += [f"Left for dalsegno clean: {problem}" for problem in found.left_over]
+    return "\n".join(lines)
+
+
+def _target(target: TargetResult) -> Iterator[str]:
+    found = target.comparison
+    looked = "" if target.looked_at is None else f", looked at {', '.join(map(_path, target.looked_at))}"
+    if target.is_equal:
+        partitions = f" in {_count(found.partitions, 'partition')}" if found.partitions > 1 else ""
+        columns = _count(len(found.columns), "column")
+        yield f"✔ {target.table} is as it should be: {_count(found.found_rows, 'row')}{partitions}, {columns}{looked}"
+    else:
+        yield (
+            f"✘ {target.table} is not as it should be: {_count(found.missing_rows, 'row')} missing, "
+            f"{found.superfluous_rows:,} superfluous{looked}"
+        )
+        yield from _drift(found)
+        if target.culprit:
+            yield f"  {_culprit(target.culprit)}"
+    if found.uncompared:
+        yield f"  not compared, because only one of them has it: {', '.join(found.uncompared)}"
+    if target.written_by_others and target.is_equal:
+        yield f"  written since by others: {_count(len(target.written_by_others), 'snapshot')}"
+
+
+def _drift(found: Comparison) -> Iterator[str]:
+    yield f"  rows        expected {found.expected_rows:,}, found {found.found_rows:,}"
+    for column in found.columns:
+        if not column.is_equal:
+            nulls = column.expected_nulls, column.found_nulls
+            more = f"; nulls {nulls[0]:,} and {nulls[1]:,}" if nulls[0] != nulls[1] else ""
+            sums = f"checksum expected {column.expected_checksum}, found {column.found_checksum}"
+            yield f"  column      {column.name}: {sums}{more}"
+    if any(each.values for each in found.differing_partitions):
+        yield f"  partitions  {len(found.differing_partitions):,} of {found.partitions:,} differ"
+        for each in found.differing_partitions[:_SHOWN_PARTITIONS]:
+            yield f"    {_path(each.values)}: expected {_count(each.expected_rows, 'row')}, found {each.found_rows:,}"
+        if len(found.differing_partitions) > _SHOWN_PARTITIONS:
+            yield "    …"
+    if found.differing_keys is not None:
+        yield f"  keys        {found.differing_keys:,} differ"
+    for difference in found.differences:
+        yield f"    {difference.kind:<11} {_difference(difference)}"
+
+
+def _difference(found: Difference) -> str:
+    key = ", ".join(f"{name}={value}" for name, value in found.key.items())
+    if found.kind != "changed" or len(found.expected) != 1 or len(found.found) != 1:
+        rest = {name: value for name, value in (*found.expected, *found.found)[0].items() if name not in found.key}
+        return f"{key}: {_values(rest)}" if rest and found.kind != "changed" else key
+    [expected], [present] = found.expected, found.found
+    changed = [name for name in expected if expected[name] != present[name]]
+    return f"{key}: " + "; ".join(f"{name} expected {expected[name]}, found {present[name]}" for name in changed)
+
+
+def _values(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in row.items())
+
+
+def _culprit(found: Culprit) -> str:
+    what = "wrote nothing" if found.snapshot_id is None else f"snapshot {found.snapshot_id}, {found.operation}"
+    before = f" After {found.last_good_run}, all was well." if found.last_good_run else ""
+    if not found.is_certain:
+        return f"It was wrong after {found.run} already (version {found.version}: {what}); what was before has expired."
+    if found.is_run:
+        return f"The first run that went wrong is {found.run} (version {found.version}: {what}).{before}"
+    return f"Somebody else changed it after {found.run}: {what}, which no run of the workflow wrote.{before}"
+
+
+def _path(values: Mapping[str, str | None]) -> str:
+    return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items())
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
