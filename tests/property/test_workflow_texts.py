@@ -20,6 +20,8 @@ from dalsegno.model.params import (
 )
 from dalsegno.model.workflow import (
     Backoff,
+    CatchUp,
+    CatchUpRule,
     Criticality,
     Definition,
     FailureMode,
@@ -297,6 +299,10 @@ TIMES = st.builds(
     st.sampled_from(["@daily", "0 5 * * *", "0 0 12 1/1 * ? *"]),
     st.one_of(st.none(), st.just("UTC")),
     st.one_of(st.none(), st.just("5min")),
+    st.one_of(
+        st.sampled_from([CatchUp(), CatchUp(CatchUpRule.NONE)]),
+        st.builds(CatchUp, st.just(CatchUpRule.ALL), st.integers(1, 1000)),
+    ),
 )
 
 

@@ -29,6 +29,9 @@ from dalsegno.spec.durations import duration
         "0 0 0 ? * 1 2026-2030",
         "59 * * * *",
         "0,58 3,5 * * *",
+        "0 0 29 2 *",
+        "0 0 30 2 1",
+        "0 0 0 L-28 2 ?",
     ],
 )
 def test_schedules(line: str) -> None:
@@ -55,6 +58,16 @@ def test_schedules(line: str) -> None:
         ("0 0 12 * * *", "must be '?'"),
         ("@fortnightly", "there is no schedule"),
         ("0 0 12 ? * 8", "'8' is no day of the week"),
+        ("0 0 12 ? * ?", "must be '?'"),
+        ("0 0 12 1,? * MON", "'?' is no day of the month"),
+        ("0 0 12 32W * ?", "'32W' is no day of the month"),
+        ("0 0 12 L-31 * ?", "'L-31' is no day of the month"),
+        ("0 0 12 ? * XYZL", "'XYZL' is no day of the week"),
+        ("0 0 12 ? * 6#6", "'6#6' is no day of the week"),
+        ("0 0 L * *", "'L' is no day of the month"),
+        ("0 0 30 2 *", "never comes due"),
+        ("0 0 31 4,6,9,11 */2", "never comes due"),
+        ("0 0 0 L-29 2 ?", "never comes due"),
     ],
 )
 def test_no_schedules(line: str, fault: str) -> None:

@@ -9,6 +9,8 @@ import pytest
 from dalsegno.model.params import ParamDefinition, ParamMode, ParamType, Tag
 from dalsegno.model.workflow import (
     Backoff,
+    CatchUp,
+    CatchUpRule,
     Criticality,
     FailureMode,
     ForeachStep,
@@ -42,8 +44,8 @@ def test_the_front_door() -> None:
     assert properties.run_strategy == RunStrategy(RunRule.PARALLEL, 3)
     assert properties.alerting == {"emails": ["media@example.com"]}
     assert workflow.time_triggers == (
-        TimeTrigger("30 2 * * *", "Europe/Berlin", "5min"),
-        TimeTrigger("@hourly"),
+        TimeTrigger("30 2 * * *", "Europe/Berlin", "5min", CatchUp(CatchUpRule.ALL, 10)),
+        TimeTrigger("@hourly", catch_up=CatchUp(CatchUpRule.NONE)),
     )
     single, joined = workflow.signal_triggers
     assert single.definitions["plays/complete"].match == {

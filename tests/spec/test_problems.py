@@ -97,6 +97,34 @@ def in_step(fields: str) -> str:
             "1:44: 'soon' is no duration; write for instance 30s or 5min",
         ),
         (
+            "Trigger: {cron: '0 0 30 2 *'}\n" + in_workflow("x: 1"),
+            "1:17: '0 0 30 2 *' is no schedule: it never comes due, because none of its months has such a day",
+        ),
+        (
+            "Trigger: {cron: '@daily', catch_up: lates}\n" + in_workflow("x: 1"),
+            "1:37: 'catch_up' cannot be 'lates'; did you mean 'LATEST'?",
+        ),
+        (
+            "Trigger: {cron: '@daily', catch_up: [all]}\n" + in_workflow("x: 1"),
+            "1:37: 'catch_up' cannot be 'a list'; expected one of NONE, LATEST, ALL",
+        ),
+        (
+            "Trigger: {cron: '@daily', catch_up: {most: 5}}\n" + in_workflow("x: 1"),
+            "1:37: 'catch_up' needs a rule; expected one of NONE, LATEST, ALL",
+        ),
+        (
+            "Trigger: {cron: '@daily', catch_up: {rule: all, most: 0}}\n" + in_workflow("x: 1"),
+            "1:55: 'most' must be a whole number from 1 to 1000, found 0",
+        ),
+        (
+            "Trigger: {cron: '@daily', catch_up: {rule: latest, most: 5}}\n" + in_workflow("x: 1"),
+            "1:58: only ALL starts more than one run; LATEST does not",
+        ),
+        (
+            "Trigger: {cron: '@daily', catch_up: {rule: all, mots: 5}}\n" + in_workflow("x: 1"),
+            "1:49: 'catch_up' has no field 'mots'; did you mean 'most'?",
+        ),
+        (
             "Trigger: {corn: '@daily'}\n" + in_workflow("x: 1"),
             "1:11: a time trigger has no field 'corn'; did you mean 'cron'?",
         ),

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from dalsegno.model.params import InternalMode, ParamMode, ParamType
-from dalsegno.model.workflow import Criticality, FailureMode, Operator, RunRule
+from dalsegno.model.workflow import CatchUpRule, Criticality, FailureMode, Operator, RunRule
 from dalsegno.spec import documents
 from dalsegno.spec.nodes import plain
 from dalsegno.spec.problems import Problems
@@ -54,6 +54,8 @@ def test_samples(file: Path) -> None:
         jobs("id: a, type: NoOp, retry_policy: {tries: 3}"),
         "workflow: {id: w, steps: [{step: {id: a, type: NoOp, x: 1}}]}",
         "Trigger: {cron: '@daily', zone: UTC}\n" + jobs("id: a, type: NoOp"),
+        "Trigger: {cron: '@daily', catch_up: some}\n" + jobs("id: a, type: NoOp"),
+        "Trigger: {cron: '@daily', catch_up: {rule: all, most: 0}}\n" + jobs("id: a, type: NoOp"),
     ],
 )
 def test_mistakes(text: str) -> None:
@@ -67,6 +69,8 @@ def offered(node: Any) -> set[frozenset[str]]:
     return set().union(*map(offered, node)) if isinstance(node, list) else set()
 
 
-@pytest.mark.parametrize("kind", [ParamType, ParamMode, InternalMode, FailureMode, Criticality, RunRule, Operator])
+@pytest.mark.parametrize(
+    "kind", [ParamType, ParamMode, InternalMode, FailureMode, Criticality, RunRule, Operator, CatchUpRule]
+)
 def test_every_word_is_offered(kind: type[StrEnum]) -> None:
     assert frozenset(kind) in offered(SCHEMA)

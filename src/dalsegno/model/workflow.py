@@ -136,6 +136,24 @@ class SignalOutput:
     payload: Mapping[str, Any] = field(default_factory=dict)
 
 
+class CatchUpRule(StrEnum):
+    """What becomes of times that came due while nobody could start a run."""
+
+    #: They are missed.
+    NONE = "NONE"
+    #: One run, for the latest of them.
+    LATEST = "LATEST"
+    #: A run for each, the oldest first.
+    ALL = "ALL"
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    rule: CatchUpRule = CatchUpRule.LATEST
+    #: How many runs at most; only ALL has more than one. If more came due, those of the latest are started.
+    most: int = 1
+
+
 @dataclass(frozen=True)
 class TimeTrigger:
     """Begin a run at these times: a cron line of five fields (or Quartz's), or an alias such as ``@daily``."""
@@ -144,6 +162,7 @@ class TimeTrigger:
     timezone: str | None = None
     #: Spread the starts of many workflows over this much time; a duration.
     fuzzy_max_delay: str | None = None
+    catch_up: CatchUp = CatchUp()
 
 
 @dataclass(frozen=True)

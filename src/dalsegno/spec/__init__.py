@@ -9,7 +9,7 @@ captures     which steps capture what is new, and who commits it
 canonical    the model → Maestro's JSON, which the store keeps
 formatting   a text in the documented style; comments finds those that are kept
 files        references to files in texts, such as ``$S3{…}``
-cron, durations, names  what these may be
+cron, durations, names  what these may be; schedules: what time triggers mean
 params       parameters: layers, values, references, secrets, loops
 sel          expressions: the language, its values and its limits
 

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from dalsegno.model.params import ParamDefinition, ParamDefinitions, ParamSource, ParamType, Tag
 from dalsegno.model.workflow import (
     Backoff,
+    CatchUp,
     Definition,
     FailureMode,
     ForeachStep,
@@ -185,7 +186,15 @@ def _output(value: SignalOutput) -> Json:
 def _time_trigger(value: TimeTrigger) -> Json:
     is_alias = value.cron.startswith("@")
     line = {"type": "PREDEFINED", "expression": value.cron} if is_alias else {"type": "CRON", "cron": value.cron}
-    return {**line, **_given(timezone=value.timezone, fuzzy_max_delay=value.fuzzy_max_delay)}
+    caught_up = {"rule": value.catch_up.rule, "most": value.catch_up.most}
+    return {
+        **line,
+        **_given(
+            timezone=value.timezone,
+            fuzzy_max_delay=value.fuzzy_max_delay,
+            catch_up=None if value.catch_up == CatchUp() else caught_up,
+        ),
+    }
 
 
 def _signal_trigger(value: SignalTrigger) -> Json:

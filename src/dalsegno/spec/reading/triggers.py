@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
-
-from dalsegno.model.workflow import SignalTrigger, TimeTrigger
+from dalsegno.model.workflow import CatchUp, CatchUpRule, SignalTrigger, TimeTrigger
 from dalsegno.spec import cron
 from dalsegno.spec.durations import duration
-from dalsegno.spec.fields import Fields, kind_of
+from dalsegno.spec.fields import Fields, chosen, kind_of
 from dalsegno.spec.nodes import ListNode, MapNode, Node
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading.context import Reading
 from dalsegno.spec.reading.signals import read_signal_trigger
+from dalsegno.spec.schedules import zone_hint, zone_of
 
 Triggers = tuple[tuple[TimeTrigger, ...], tuple[SignalTrigger, ...]]
 
 _TYPES = ("CRON", "PREDEFINED")
 _SIGNALS = ("signal", "signals", "definitions")
+#: How many missed due times are made up for, if nothing else is said, and at most.
+CAUGHT_UP = 100
+MOST_CAUGHT_UP = 1000
 
 
 def read_triggers(fields: Fields, reading: Reading) -> Triggers:
@@ -69,7 +71,7 @@ def _time(fields: Fields) -> TimeTrigger:
     if fault := cron.fault_of(line):
         name = fields.written("cron", "expression")
         fields.at(f"{line!r} is no schedule: {fault}", fields.find("cron", "expression") or fields.node, name)
-    trigger = TimeTrigger(line, _timezone(fields), _delay(fields))
+    trigger = TimeTrigger(line, _timezone(fields), _delay(fields), _catch_up(fields))
     fields.refuse_rest("a time trigger")
     return trigger
 
@@ -78,11 +80,8 @@ def _timezone(fields: Fields) -> str | None:
     name = fields.text("timezone")
     if name is None:
         return None
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        hint = meant(name, available_timezones()) or "write for instance UTC or Europe/Berlin"
-        fields.add(f"there is no time zone {name!r}", "timezone", hint)
+    if zone_of(name) is None:
+        fields.add(f"there is no time zone {name!r}", "timezone", zone_hint(name))
     return name
 
 
@@ -95,3 +94,24 @@ def _delay(fields: Fields) -> str | None:
     if duration(text) is None:
         fields.add(f"{text!r} is no duration", "fuzzy_max_delay", "write for instance 30s or 5min")
     return text
+
+
+def _catch_up(fields: Fields) -> CatchUp:
+    """A rule, or ``{rule: all, most: 10}``."""
+    node = fields.find("catch_up")
+    if node is None:
+        return CatchUp()
+    if not isinstance(node, MapNode):
+        rule = chosen(CatchUpRule, node, "catch_up", fields.place("catch_up"), fields.problems)
+        return CatchUp(CatchUpRule.ALL, CAUGHT_UP) if rule is CatchUpRule.ALL else CatchUp(rule or CatchUpRule.LATEST)
+    inner = Fields(node, fields.place("catch_up"), fields.problems)
+    rule = inner.choice(CatchUpRule, "rule")
+    most = inner.number("most", low=1, high=MOST_CAUGHT_UP)
+    if "rule" not in node.entries:
+        inner.add("'catch_up' needs a rule", hint=f"expected one of {', '.join(CatchUpRule)}")
+    inner.refuse_rest("'catch_up'")
+    if rule is CatchUpRule.ALL:
+        return CatchUp(rule, CAUGHT_UP if most is None else most)
+    if rule is not None and most is not None and most > 1:
+        inner.add(f"only ALL starts more than one run; {rule} does not", "most")
+    return CatchUp(rule or CatchUpRule.LATEST)
