@@ -16,10 +16,12 @@ import dalsegno
 from dalsegno import Changes, Lake, errors
 from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES, plain
+from dalsegno.cli.triggers import Outlook
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.operations.audit_comparison import ColumnResult, Comparison, Difference, PartitionResult
 from dalsegno.operations.audit_results import Audit, Culprit, Source, TargetResult
+from dalsegno.operations.due_times import DueView, TriggerView
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, ConnectionSettings, Settings
 from dalsegno.spec.params.defaults import STEP_DEFAULTS, WORKFLOW_DEFAULTS
@@ -217,6 +219,11 @@ def test_json_of_audits() -> None:
     described = set(re.findall(r"`([a-z_]+)`", section(read("json.md"), "## audit")))
     kinds = (Audit, Source, TargetResult, Culprit, Comparison, ColumnResult, PartitionResult, Difference)
     assert {item.name for kind in kinds for item in fields(kind)} <= described
+
+
+def test_json_of_triggers() -> None:
+    listed = set(rows(section(read("json.md"), "## trigger test")))
+    assert listed == {item.name for kind in (Outlook, TriggerView, DueView) for item in fields(kind)}
 
 
 # The change table.

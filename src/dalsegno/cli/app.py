@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dalsegno
-from dalsegno.cli import auditing, holding, runs, spark, templates, workflows
+from dalsegno.cli import auditing, holding, runs, spark, templates, triggers, workflows
 from dalsegno.cli.output import line_of, opened, reporting, show
 
 # Rich would make --help prettier and three times slower.
@@ -457,4 +457,5 @@ runs.register(app)
 auditing.register(app)
 holding.register(app)
 templates.register(app)
+triggers.register(app)
 spark.register(app)

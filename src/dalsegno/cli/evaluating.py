@@ -44,14 +44,14 @@ def text(value: Value) -> str:
     return f"{value.type}: {plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)}"
 
 
-def moment(written: str | None, now: datetime) -> datetime:
+def moment(written: str | None, now: datetime, *, option: str = "--now") -> datetime:
     """The time that the user named, UTC unless it says otherwise."""
     if written is None:
         return now
     try:
         named = datetime.fromisoformat(written)
     except ValueError:
-        raise UserError(f"'{written}' is no moment.", hint="Write --now 2026-01-31T12:00:00Z.") from None
+        raise UserError(f"'{written}' is no moment.", hint=f"Write {option} 2026-01-31T12:00:00Z.") from None
     return named if named.tzinfo else named.replace(tzinfo=UTC)
 
 

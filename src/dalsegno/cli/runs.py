@@ -11,6 +11,7 @@ import typer
 
 from dalsegno.cli.output import show, to_json
 from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator
+from dalsegno.cli.workflows import SUFFIXES
 
 if TYPE_CHECKING:
     from dalsegno.engine.blueprints import Blueprint
@@ -113,7 +114,7 @@ def run(
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text, running  # noqa: PLC0415
 
-        if Path(workflow).is_file() or Path(workflow).suffix in _SUFFIXES:
+        if Path(workflow).is_file() or Path(workflow).suffix in SUFFIXES:
             workflow = orchestrator.push_file(Path(workflow)).workflow_id
         given = _params(params, orchestrator.versions.named(workflow, version))
         started = orchestrator.start(workflow, given, version=version, idempotency_key=key)
@@ -124,10 +125,6 @@ def run(
             print(run_text.submitted(started), flush=True)
         ended = running.run_here(orchestrator, started, is_quiet=json)
         _finish(orchestrator, ended, as_json=json)
-
-
-#: What a workflow's file is called; an id may end so as well, but hardly does.
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def _leave_to_others(orchestrator: Orchestrator, started: RunView, *, as_json: bool) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dalsegno.model.workflow import Workflow
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="a workflow in YAML or JSON; - is the standard input")]
+#: What a workflow's file is called; an id may end so as well, but hardly does.
+SUFFIXES = (".yaml", ".yml", ".json")
 Templates = Annotated[
     list[str] | None,
     typer.Option("--template", metavar="NAME", help="a job template that may be used as a type; repeatable"),
@@ -90,7 +92,7 @@ def _checked(file: str, templates: list[str]) -> _Report:
     from dalsegno.spec.reading.context import TEMPLATE, StepTypes  # noqa: PLC0415 - PyYAML is not for --help
     from dalsegno.spec.workflows import read  # noqa: PLC0415
 
-    data = _read(file)
+    data = read_file(file)
     try:
         types = StepTypes(templates=dict.fromkeys(templates, TEMPLATE))
         found = read(data, file=file, types=types, now=utc_now())
@@ -99,7 +101,8 @@ def _checked(file: str, templates: list[str]) -> _Report:
     return _Report(file, found.warnings, found.definition.workflow)
 
 
-def _read(file: str) -> bytes:
+def read_file(file: str) -> bytes:
+    """At most as much as a workflow may have, and a byte."""
     from dalsegno.spec.documents import BYTES  # noqa: PLC0415
 
     if file == "-":
@@ -126,7 +129,7 @@ def format_files(
     changed = []
     with reporting():
         for file in files:
-            before = _read(file)
+            before = read_file(file)
             after = formatted(before, file=file, force=force).encode()
             if file == "-" and not check:
                 sys.stdout.write(after.decode())
