@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
@@ -24,6 +24,12 @@ LOOKBACK = 14
 _INCREMENTAL = {"daily": "lake.media.playback_daily", "agg": "lake.media.playback_daily_agg"}
 _LOOKBACK = {"daily": "lake.media.lookback_daily", "agg": "lake.media.lookback_daily_agg"}
 _BAR = 36
+_MEASURES: dict[str, tuple[str, Callable[[Cost], float]]] = {
+    "time": ("s", lambda cost: cost.wall_seconds),
+    "processors": ("s", lambda cost: cost.cpu_seconds),
+    "read": ("MB", lambda cost: cost.bytes_read / 1e6),
+    "written": ("MB", lambda cost: cost.bytes_written / 1e6),
+}
 
 
 def main() -> None:
@@ -82,7 +88,7 @@ class Demo:
         since = f"event_day >= DATE'{self.today - timedelta(days=LOOKBACK)}'"
         verdict = "agree" if self._differing("agg", since) == 0 else "DIFFER"
         lacking = self._rows(_INCREMENTAL) - self._rows(_LOOKBACK)
-        print(f"Results of the last {LOOKBACK} days {verdict}; lookback lacks {lacking:,} events that came later than that.")
+        print(f"Results of the last {LOOKBACK} days {verdict}; lookback lacks {lacking:,} events that came later.")
 
     def _note(self, form: str, cost: Cost, what: str) -> None:
         self.costs[form] += cost
@@ -123,12 +129,7 @@ class Demo:
 
 def _chart(costs: dict[str, Cost], missing: dict[str, int]) -> None:
     print(f"\n── What {RUNS} days cost\n")
-    for title, unit, of in (
-        ("time", "s", lambda cost: cost.wall_seconds),
-        ("processors", "s", lambda cost: cost.cpu_seconds),
-        ("read", "MB", lambda cost: cost.bytes_read / 1e6),
-        ("written", "MB", lambda cost: cost.bytes_written / 1e6),
-    ):
+    for title, (unit, of) in _MEASURES.items():
         most = max(map(of, costs.values())) or 1
         for form, cost in costs.items():
             bar = "█" * max(1, round(_BAR * of(cost) / most))
