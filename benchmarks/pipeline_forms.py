@@ -6,6 +6,7 @@ the same SQL; where dalsegno captures, they find out by themselves what is new, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -18,7 +19,7 @@ from examples.playback.place import EXAMPLE, Place
 
 STAGES = ("daily", "agg")
 #: Workflows of the example.
-WORKFLOWS = ("setup", "arrive", "lookback_daily", "lookback_agg", "incremental_daily", "incremental_agg")
+WORKFLOWS = ("setup", "arrive", "lookback_daily", "lookback_agg")
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,18 @@ def _recompute(place: Place, tables: Tables, form: str, stage: str, day: date, d
 
 
 def incremental(place: Place, tables: Tables) -> Form:
-    workflows = {"daily": "playback.daily", "agg": "playback.daily_agg"}
-    return Form("incremental", lambda stage, _: place.run(workflows[stage], **_used(tables.of("incremental"), stage)))
+    """As workflows of their own for each lake: their runs tell one story, which can be audited."""
+    for stage in STAGES:
+        text = (EXAMPLE / f"incremental_{stage}.yaml").read_text()
+        place.orchestrator.push(re.sub(r"(?m)^  id: .*$", f"  id: {incremental_id(tables, stage)}", text, count=1))
+    return Form(
+        "incremental",
+        lambda stage, _: place.run(incremental_id(tables, stage), **_used(tables.of("incremental"), stage)),
+    )
+
+
+def incremental_id(tables: Tables, stage: str) -> str:
+    return f"{tables.prefix}.incremental.{stage}"
 
 
 def _used(tables: Mapping[str, str], stage: str) -> dict[str, str]:

@@ -39,7 +39,7 @@ def main() -> None:
     events = FOLDER.resolve() / ".dalsegno" / "events"
     print("Starting Spark (about ten seconds; the first time it also fetches Iceberg's runtime) …", flush=True)
     with place(FOLDER, {"spark.sql.shuffle.partitions": "4", **event_log_conf(events)}, "2g") as made:
-        Demo(made, Meter(events), utc_now().date() - timedelta(days=RUNS)).tell()
+        Demo(made, Meter(events, made.server.java), utc_now().date() - timedelta(days=RUNS)).tell()
     print(f"\nThe lake and the runs are still there to look at: cd {FOLDER}, and type")
     for command in ("runs", "show playback.daily", "checkpoints history --consumer playback.daily"):
         print(f"  {_command()} {command}")

@@ -1,4 +1,4 @@
-"""What Spark's tasks took, from the event log that the server writes: the sums of all stages that ended in between."""
+"""What Spark took: the sums of all stages that ended in between, from its event log; and what its process has read."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _METRICS = {
     "internal.metrics.input.bytesRead": "bytes_read",
     "internal.metrics.output.bytesWritten": "bytes_written",
     "internal.metrics.shuffle.write.bytesWritten": "bytes_shuffled",
+    "internal.metrics.shuffle.read.localBytesRead": "bytes_fetched",
+    "internal.metrics.shuffle.read.remoteBytesRead": "bytes_fetched",
 }
 
 
@@ -40,21 +42,20 @@ def event_log_conf(folder: Path) -> dict[str, str]:
         "spark.eventLog.dir": folder.as_uri(),
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
-        # What Parquet reads in the background is counted for nobody.
-        "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
     }
 
 
 class Meter:
-    """Reads the event log of the only application that writes into a folder."""
+    """Reads the event log of the only application that writes into a folder, and what its process has read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, process: int) -> None:
         self._folder = folder
+        self._counted = Path(f"/proc/{process}/io")
         self._at = 0
 
     def measure(self, action: Callable[..., object], *arguments: object) -> Cost:
         self._new_events()
-        began = time.perf_counter()
+        read, began = self._read(), time.perf_counter()
         action(*arguments)
         wall = time.perf_counter() - began
         sums: dict[str, float] = {}
@@ -62,8 +63,14 @@ class Meter:
             for metric in event["Stage Info"]["Accumulables"]:
                 if name := _METRICS.get(metric.get("Name", "")):
                     sums[name] = sums.get(name, 0) + int(metric["Value"])
-        cpu = sums.pop("cpu_seconds", 0) / 1e9
+        cpu, fetched = sums.pop("cpu_seconds", 0) / 1e9, sums.pop("bytes_fetched", 0)
+        if self._counted.exists():
+            # Spark's own count misses what Parquet reads in the background. Shuffles are files as well, and no input.
+            sums["bytes_read"] = self._read() - read - fetched
         return Cost(wall, cpu, **{name: int(value) for name, value in sums.items()})
+
+    def _read(self) -> int:
+        return int(self._counted.read_text().split()[1]) if self._counted.exists() else 0
 
     def _new_events(self) -> list[dict[str, Any]]:
         """The stages that ended since the last look. Spark writes later than it works: wait until it is quiet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,22 @@ def test_killed_at_some_moments(tmp_path: Path) -> None:
             assert [mark.position.snapshot_id for mark in lake.checkpoints("w")] == [head]
             lake.clean()
             assert not lake.catalog("lake").tables(("icdc",))
+
+
+def test_ranges_over_several_tables(place: Place) -> None:
+    """Numbers are compared as numbers; where the tables do not agree on what a column is, nothing is told."""
+    with Lake.open(place.orchestrator.settings) as lake:
+        catalog = lake.catalog("lake").pyiceberg
+        catalog.create_namespace("db")
+        for table, price, code in (("sold", "9.50", 7), ("returned", "10.00", "seven")):
+            rows = pa.table({"price": pa.array([Decimal(price)], pa.decimal128(9, 2)), "code": [code]})
+            catalog.create_table(f"db.{table}", rows.schema).append(rows)
+    tables = ("db.sold", "db.returned")
+    first = capture("commit", tables=tables)
+    first["step"]["params"]["ip_capture"]["value"]["range_columns"] = texts(["price", "code"])
+    place.push("w", first, commit())
+    assert place.run("w").status is SUCCEEDED
+    told = place.steps()["capture"].outputs
+    assert (told["min_price"], told["max_price"]) == ("9.50", "10.00")
+    assert not {"min_code", "max_code"} & set(told)
+    assert "range_filter_code" in told

@@ -30,6 +30,8 @@ class ColumnRange:
     unknown_because: str | None = None
     #: The range as a predicate, nulls included if there may be any.
     filter: str = EVERYTHING
+    #: Of the column, as Iceberg calls it.
+    type: str = ""
 
 
 def column_ranges(
@@ -87,12 +89,13 @@ class _Bounds:
 
     def range(self) -> ColumnRange:
         if self.unknown:
-            return ColumnRange(self.name, None, None, self.unknown)
+            return ColumnRange(self.name, None, None, self.unknown, type=str(self.field.field_type))
         kind = self.field.field_type
         low, high = (None if value is None else said(kind, value) for value in (self.low, self.high))
         path = self.layout.column_path(self.field.field_id)
         has_nulls = self.has_nulls and not self.field.required
-        return ColumnRange(self.name, low, high, filter=range_filter(path, kind, low, high, has_nulls=has_nulls))
+        condition = range_filter(path, kind, low, high, has_nulls=has_nulls)
+        return ColumnRange(self.name, low, high, filter=condition, type=str(kind))
 
     def _widen(self, lower: bytes, upper: bytes) -> None:
         try:

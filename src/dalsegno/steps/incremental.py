@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from dalsegno.capture.changes import Changes
@@ -252,9 +253,13 @@ def _ranges(tables: Iterable[CapturedTable]) -> dict[str, Any]:
     for column, ranges in found.items():
         told[f"range_filter_{_plain(column)}"] = any_of(each.get("filter", EVERYTHING) for each in ranges)
         ends = [ends for ends in ranges if ends["min"] is not None]
-        if ends and not any(each["unknown_because"] for each in ranges):
+        kinds = {each.get("type") for each in ends}
+        # What is one name for a number here and a text there has no order.
+        if len(kinds) == 1 and not any(each["unknown_because"] for each in ranges):
+            order = Decimal if str(*kinds).startswith("decimal") else None
             name = _plain(column)
-            told |= {f"min_{name}": min(each["min"] for each in ends), f"max_{name}": max(each["max"] for each in ends)}
+            told[f"min_{name}"] = min((each["min"] for each in ends), key=order)
+            told[f"max_{name}"] = max((each["max"] for each in ends), key=order)
     return told
 
 
