@@ -10,8 +10,8 @@ from dalsegno.model.outcomes import FailureKind
 _PLATFORM_STATES = ("08", "40", "53", "57", "58", "XX")
 #: The class of what is wrong with the statement itself, such as its syntax or a name in it: trying again is no use.
 _FATAL_STATE = "42"
-#: Likewise, of other classes: what is to be written and the table have not the same columns.
-_FATAL_CONDITIONS = ("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH")
+#: Likewise, of other classes: what is to be written and the table have not the same columns; Spark's planner fails.
+_FATAL_CONDITIONS = ("INCOMPATIBLE_DATA_FOR_TABLE", "INSERT_COLUMN_ARITY_MISMATCH", "MISSING_ATTRIBUTES")
 _PLATFORM_CONDITIONS = ("INVALID_HANDLE", "INVALID_CURSOR")
 _PLATFORM_STATUSES = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "CANCELLED")
 #: What Java and Iceberg say, without a SQLSTATE, where the same statement may succeed next time.
@@ -60,7 +60,7 @@ def explained(error: Exception) -> Failure:
     )
     is_certain = state.startswith(_FATAL_STATE) or condition.startswith(_FATAL_CONDITIONS)
     return Failure(
-        FailureKind.PLATFORM if is_platform else FailureKind.FATAL if is_certain else FailureKind.USER,
+        FailureKind.FATAL if is_certain else FailureKind.PLATFORM if is_platform else FailureKind.USER,
         text.partition("\n")[0] or type(error).__name__,
         _HINTS.get(condition.partition(".")[0]),
         text,
