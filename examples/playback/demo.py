@@ -19,7 +19,7 @@ from examples.playback.place import Place, place
 
 FOLDER = Path("demo")
 #: The history, the days that pass, and the events of a day.
-DAYS, RUNS, EVENTS = 24, 3, 50_000
+DAYS, RUNS, EVENTS = 24, 3, 30_000
 LOOKBACK = 14
 _INCREMENTAL = {"daily": "lake.media.playback_daily", "agg": "lake.media.playback_daily_agg"}
 _LOOKBACK = {"daily": "lake.media.lookback_daily", "agg": "lake.media.lookback_daily_agg"}
@@ -41,7 +41,12 @@ def main() -> None:
     with place(FOLDER, {"spark.sql.shuffle.partitions": "4", **event_log_conf(events)}, "2g") as made:
         Demo(made, Meter(events, made.server.java), utc_now().date() - timedelta(days=RUNS)).tell()
     print(f"\nThe lake and the runs are still there to look at: cd {FOLDER}, and type")
-    for command in ("runs", "show playback.daily", "checkpoints history --consumer playback.daily"):
+    for command in (
+        "runs",
+        "show playback.daily",
+        "plan media.playback --consumer playback.daily",
+        "audit playback.daily",
+    ):
         print(f"  {_command()} {command}")
 
 
@@ -110,7 +115,7 @@ class Demo:
         self._run("daily_agg")
         found = steps["capture"].outputs
         new, reopened = (found[f"{which}_partitions"] for which in ("new", "reopened"))
-        return f"{found['rows']:,} rows in {found['files']} files: {len(new)} new days, {len(reopened)} re-opened"
+        return f"{found['rows']:,} rows in {found['files']} files: days new {len(new)}, re-opened {len(reopened)}"
 
     def _run(self, workflow: str, **params: object) -> Sequence[StepView]:
         return self.place.run(f"playback.{workflow}", **params)

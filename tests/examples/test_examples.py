@@ -25,7 +25,8 @@ from tests.docs.running import Run, run_command
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = sorted(readme.parent.name for readme in (ROOT / "examples").glob("*/README.md"))
+#: The playback example is run by ``test_playback``.
+EXAMPLES = sorted({readme.parent.name for readme in (ROOT / "examples").glob("*/README.md")} - {"playback"})
 #: A catalog that no example means: theirs are defined for each session.
 SERVER = """
 default_catalog = "nobodys"

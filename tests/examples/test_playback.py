@@ -21,8 +21,8 @@ from tests.conftest import warm_spark
 pytestmark = pytest.mark.spark
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "playback"
-FIRST, DAYS_BEFORE, RUNS = date(2026, 1, 1), 24, 2
-EVENTS = 1000
+FIRST, DAYS_BEFORE, RUNS = date(2026, 1, 1), 24, 1
+EVENTS = 3000
 
 
 @pytest.fixture(scope="module")
