@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dalsegno.cli.output import show
+from dalsegno.cli.output import counted, show
 from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
 
@@ -106,8 +106,7 @@ def _silent(_: str) -> None:
 
 def text(found: Audit) -> str:
     sources = ", ".join(f"{each.table} at snapshot {each.snapshot_id}" for each in found.sources)
-    runs = "1 run" if found.runs == 1 else f"{found.runs} runs"
-    lines = [f"{found.workflow_id}, version {found.version}, {runs} up to {found.run}: {sources}"]
+    lines = [f"{found.workflow_id}, version {found.version}, {counted(found.runs, 'run')} up to {found.run}: {sources}"]
     for target in found.targets:
         lines += _target(target)
     lines += [f"Note: {note}" for note in found.notes]
@@ -119,12 +118,12 @@ def _target(target: TargetResult) -> Iterator[str]:
     found = target.comparison
     looked = "" if target.looked_at is None else f", looked at {', '.join(map(_path, target.looked_at))}"
     if target.is_equal:
-        partitions = f" in {_count(found.partitions, 'partition')}" if found.partitions > 1 else ""
-        columns = _count(len(found.columns), "column")
-        yield f"✔ {target.table} is as it should be: {_count(found.found_rows, 'row')}{partitions}, {columns}{looked}"
+        partitions = f" in {counted(found.partitions, 'partition')}" if found.partitions > 1 else ""
+        columns = counted(len(found.columns), "column")
+        yield f"✔ {target.table} is as it should be: {counted(found.found_rows, 'row')}{partitions}, {columns}{looked}"
     else:
         yield (
-            f"✘ {target.table} is not as it should be: {_count(found.missing_rows, 'row')} missing, "
+            f"✘ {target.table} is not as it should be: {counted(found.missing_rows, 'row')} missing, "
             f"{found.superfluous_rows:,} superfluous{looked}"
         )
         yield from _drift(found)
@@ -133,7 +132,7 @@ def _target(target: TargetResult) -> Iterator[str]:
     if found.uncompared:
         yield f"  not compared, because only one of them has it: {', '.join(found.uncompared)}"
     if target.written_by_others and target.is_equal:
-        yield f"  written since by others: {_count(len(target.written_by_others), 'snapshot')}"
+        yield f"  written since by others: {counted(len(target.written_by_others), 'snapshot')}"
 
 
 def _drift(found: Comparison) -> Iterator[str]:
@@ -147,7 +146,7 @@ def _drift(found: Comparison) -> Iterator[str]:
     if any(each.values for each in found.differing_partitions):
         yield f"  partitions  {len(found.differing_partitions):,} of {found.partitions:,} differ"
         for each in found.differing_partitions[:_SHOWN_PARTITIONS]:
-            yield f"    {_path(each.values)}: expected {_count(each.expected_rows, 'row')}, found {each.found_rows:,}"
+            yield f"    {_path(each.values)}: expected {counted(each.expected_rows, 'row')}, found {each.found_rows:,}"
         if len(found.differing_partitions) > _SHOWN_PARTITIONS:
             yield "    …"
     if found.differing_keys is not None:
@@ -182,7 +181,3 @@ def _culprit(found: Culprit) -> str:
 
 def _path(values: Mapping[str, str | None]) -> str:
     return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items())
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

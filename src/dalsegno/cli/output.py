@@ -1,4 +1,4 @@
-"""Exit codes, errors and JSON."""
+"""Exit codes, errors, JSON, and how things are counted."""
 
 from __future__ import annotations
 
@@ -96,3 +96,7 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
     return value
+
+
+def counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"

@@ -11,6 +11,7 @@ from dalsegno.capture.checking import CatalogReport
 from dalsegno.capture.lake import Cleaned, Committed
 from dalsegno.capture.planning import TablePlan
 from dalsegno.capture.rebuilding import Action, Rebuilt, RebuiltCheckpoint
+from dalsegno.cli.output import counted
 from dalsegno.clock import from_millis
 from dalsegno.model.captures import Capture, CapturedTable, ChangeKind, Checkpoint, Mode, Role
 from dalsegno.model.snapshots import Position
@@ -114,11 +115,7 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
 
 def _amounts(details: Mapping[str, Any]) -> str:
     # Captures of before their sizes were counted do not tell them.
-    return f"{_counted(details['files'], 'file')}, {_counted(details['rows'], 'row')}, {size(details.get('bytes'))}"
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'s' * (count != 1)}"
+    return f"{counted(details['files'], 'file')}, {counted(details['rows'], 'row')}, {size(details.get('bytes'))}"
 
 
 def _skipped(details: Mapping[str, Any]) -> str:
@@ -235,7 +232,7 @@ def history(found: Sequence[Checkpoint]) -> str:
 
 
 def rebuilt(found: Rebuilt) -> str:
-    lines = [f"{target}: {_counted(count, 'snapshot')} written for captures" for target, count in found.targets.items()]
+    lines = [f"{target}: {counted(count, 'snapshot')} written for captures" for target, count in found.targets.items()]
     for each in found.checkpoints:
         lines += _rebuilt(each, is_dry_run=found.is_dry_run)
     return "\n".join(lines if found.checkpoints else [*lines, "There is nothing to rebuild checkpoints from."])

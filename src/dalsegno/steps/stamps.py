@@ -17,6 +17,7 @@ from dalsegno.iceberg.stamps import PREFIX, ranges_text
 from dalsegno.model.outcomes import FailureKind
 from dalsegno.spark.connect import Session
 from dalsegno.spark.failures import explained
+from dalsegno.spark.rewriting import literal
 from dalsegno.spark.statements import target_of
 from dalsegno.steps.contract import Work
 
@@ -63,7 +64,7 @@ def question(work: Work, number: int, statement: str) -> Question | None:
     if target is None:
         return None
     wanted = {"captures": _captures(work), "workflow": work.workflow_id, "place": work.place, "statement": str(number)}
-    told = " AND ".join(f"s.summary['{PREFIX}{name}'] = {_text(value)}" for name, value in wanted.items())
+    told = " AND ".join(f"s.summary['{PREFIX}{name}'] = {literal(value)}" for name, value in wanted.items())
     return Question(
         # The name is the user's own, from a statement that is executed with the same rights.
         f"SELECT s.snapshot_id, s.summary['{PREFIX}digest'] AS digest FROM {target}.snapshots s "
@@ -100,7 +101,3 @@ def _captures(work: Work) -> str:
 
 def _for_spark(named: Mapping[str, str]) -> dict[str, str]:
     return {f"{_SPARK}{name}": value for name, value in named.items()}
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
