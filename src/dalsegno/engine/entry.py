@@ -15,6 +15,7 @@ from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.permits import may_hold_permits
 from dalsegno.engine.records import LEASE, Claim, Facts, OpenRun, Recorded, Report
 from dalsegno.errors import DataError, UserError
+from dalsegno.model.captures import actor_of_run
 from dalsegno.model.outcomes import Failed, FailureKind, Succeeded
 from dalsegno.model.runs import (
     EndWanted,
@@ -152,7 +153,7 @@ class Entry:
 
     def _move_checkpoints(self, run: OpenRun, capture_ids: Sequence[str]) -> UserError | DataError | None:
         """Commit captures, all or none: then, why not."""
-        by = f"run {run.workflow_id}/{run.row['number']}"
+        by = actor_of_run(run.workflow_id, run.row["number"])
         try:
             with self.connection.begin_nested():
                 for capture_id in capture_ids:

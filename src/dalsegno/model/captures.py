@@ -243,3 +243,15 @@ class Checkpoint:
     moved_by: str
     reason: str
     positions: Mapping[TableName, Position]
+
+
+def actor_of_run(workflow_id: str, number: int) -> str:
+    """Who captures and commits where a run does."""
+    return f"run {workflow_id}/{number}"
+
+
+def run_of_actor(actor: str) -> tuple[str, int] | None:
+    """The workflow and the number of the run that it is, if it is one."""
+    workflow_id, _, number = actor.removeprefix("run ").rpartition("/")
+    is_run = actor.startswith("run ") and workflow_id and number.isdecimal()
+    return (workflow_id, int(number)) if is_run else None

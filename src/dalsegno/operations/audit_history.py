@@ -6,14 +6,14 @@ and commit.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dalsegno.clock import to_millis
 from dalsegno.errors import UserError
-from dalsegno.model.captures import Capture, CapturedTable, CaptureState
+from dalsegno.iceberg.stamps import PREFIX
+from dalsegno.model.captures import Capture, CapturedTable, CaptureState, run_of_actor
 from dalsegno.model.snapshots import History, Operation, Snapshot
 from dalsegno.model.tables import TableName
 from dalsegno.store import Store, runs
@@ -98,8 +98,8 @@ def _committed(store: Store, workflow_id: str) -> list[Capture]:
 
 def _run_number(capture: Capture, workflow_id: str) -> int:
     """Whose run has it; 0 if it is not this workflow's."""
-    named = re.fullmatch(r"run (.+)/(\d+)", capture.created_by)
-    return int(named[2]) if named and named[1] == workflow_id else 0
+    named = run_of_actor(capture.created_by)
+    return named[1] if named and named[0] == workflow_id else 0
 
 
 def first_captures(store: Store, workflow_id: str) -> dict[TableName, CapturedTable]:
@@ -141,11 +141,11 @@ _NOBODY, _UNFINISHED = -1, -2
 
 
 def _owner(snapshot: Snapshot, workflow_id: str, run_of: Mapping[str, int]) -> int:
-    captures = [each for each in snapshot.summary.get("dalsegno.captures", "").split(",") if each]
+    captures = [each for each in snapshot.summary.get(f"{PREFIX}captures", "").split(",") if each]
     known = [run_of[each] for each in captures if each in run_of]
     if known:
         return max(known)
-    return _UNFINISHED if captures and snapshot.summary.get("dalsegno.workflow") == workflow_id else _NOBODY
+    return _UNFINISHED if captures and snapshot.summary.get(f"{PREFIX}workflow") == workflow_id else _NOBODY
 
 
 def _first_unfinished(snapshots: Sequence[Snapshot], owners: Sequence[int], timeline: Sequence[Consumed]) -> int:

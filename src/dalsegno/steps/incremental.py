@@ -18,7 +18,7 @@ from dalsegno.capture.changes import Changes
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import UserError
 from dalsegno.iceberg.predicates import EVERYTHING, NOTHING, any_of
-from dalsegno.model.captures import Capture, CapturedTable, Role
+from dalsegno.model.captures import Capture, CapturedTable, Role, actor_of_run, run_of_actor
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
 from dalsegno.steps.contract import Finished, Work
@@ -90,7 +90,7 @@ class CaptureRunner(_AtOnce):
         if quiet not in (_SKIP, _FAIL, _CONTINUE):
             raise UserError(f"{self.block}.when_nothing_new is {quiet!r}, expected skip, fail or continue.")
         with Lake.open(work.settings) as lake:
-            lake.actor = _run(work)
+            lake.actor = actor_of_run(work.workflow_id, work.run_number)
             changes = _captured(lake, work, fields, *self.tables(fields))
             if changes.capture is not None and (other := _taken_over(lake, changes, lake.actor)):
                 return Failed(
@@ -158,18 +158,14 @@ def _consumer(workflow_id: str) -> str:
     return f"{plain[: _LONGEST_CONSUMER - 9]}.{digest}"
 
 
-def _run(work: Work) -> str:
-    return f"run {work.workflow_id}/{work.run_number}"
-
-
 def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
     """Make a pending capture this run's own; or the other run that has it and has not ended."""
     owner = lake.store.capture(changes.id).created_by
     while owner != run:
-        named = re.fullmatch(r"run (.+)/(\d+)", owner)
+        named = run_of_actor(owner)
         if named:
             with lake.store.database.reading() as connection:
-                row = runs.numbered(connection, named[1], int(named[2]))
+                row = runs.numbered(connection, *named)
             if row is not None and not RunStatus(row["status"]).is_final:
                 return owner
         lake.store.hand_over(changes.id, owner, run)
