@@ -117,9 +117,10 @@ def streaming(place: Place, tables: Tables, checkpoints: Path, since: int) -> Fo
     def run(stage: str, _: date) -> None:
         source, into = tables.read_by("streaming", stage), tables.target("streaming", stage)
         script = _example_sql(stage, "").replace(" VERSION AS OF ${range.upto}", "")
+        conf = _example_spark(stage).get("conf", {})
         for name, table in tables.of("streaming").items():
             script = script.replace(f"${{{name}}}", table)
-        run_available(place.server.address, source, into, script, checkpoints / stage, since)
+        run_available(place.server.address, source, into, script, conf, checkpoints / stage, since)
 
     return Form("streaming", run)
 
@@ -155,7 +156,10 @@ def _by_hand_workflow(tables: Tables, name: str, stage: str, view: str, days_fro
         "write": _example_sql(stage, view),
         "remember": f"INSERT INTO {tables.marks} VALUES ('{name}', '{stage}', ${{range.upto}}, CURRENT_TIMESTAMP())",
     }
-    jobs = [{"job": {"id": step, "type": "Spark", "spark": {"script": script}}} for step, script in scripts.items()]
+    jobs = [
+        {"job": {"id": step, "type": "Spark", "spark": {**_example_spark(stage), "script": script}}}
+        for step, script in scripts.items()
+    ]
     params = {**tables.of(name), "source": source}
     definition = {"id": _by_hand_id(tables, name, stage), **params, "jobs": jobs, "dag": "sequential"}
     text: str = yaml.safe_dump({"Workflow": definition}, sort_keys=False)
@@ -164,8 +168,7 @@ def _by_hand_workflow(tables: Tables, name: str, stage: str, view: str, days_fro
 
 def _example_sql(stage: str, view: str) -> str:
     """The SQL of the example's incremental form, which reads view ``changes`` instead of a change table."""
-    workflow: Mapping[str, Any] = yaml.safe_load((EXAMPLE / f"incremental_{stage}.yaml").read_text())["Workflow"]
-    [script] = [each["job"]["spark"]["script"] for each in workflow["jobs"] if each["job"]["type"] == "Spark"]
+    script = str(_example_spark(stage)["script"])
     replacements = {
         "${capture.change_table}": "changes",
         "${capture.reopened_partition_filter('d')}": "${days.reopened}",
@@ -176,3 +179,10 @@ def _example_sql(stage: str, view: str) -> str:
         script = script.replace(theirs, ours)
     assert "capture." not in script, script
     return f"{view};\n{script}" if view else script
+
+
+def _example_spark(stage: str) -> Mapping[str, Any]:
+    """What the example's incremental form gives to Spark."""
+    workflow: Mapping[str, Any] = yaml.safe_load((EXAMPLE / f"incremental_{stage}.yaml").read_text())["Workflow"]
+    [spark] = [each["job"]["spark"] for each in workflow["jobs"] if each["job"]["type"] == "Spark"]
+    return dict(spark)

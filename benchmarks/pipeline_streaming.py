@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.pipeline_forms import touched_days
 
 
-def run_available(address: str, source: str, into: str, script: str, checkpoint: Path, since: int) -> None:
+def run_available(
+    address: str, source: str, into: str, script: str, conf: Mapping[str, str], checkpoint: Path, since: int
+) -> None:
     """Process all that was appended to a table after a moment (milliseconds), or since the last run."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra, and slow
 
@@ -28,6 +31,8 @@ def run_available(address: str, source: str, into: str, script: str, checkpoint:
 
     spark = SparkSession.builder.remote(address).create()
     try:
+        for name, value in conf.items():
+            spark.conf.set(name, value)
         stream = spark.readStream.format("iceberg").option("stream-from-timestamp", str(since)).load(source)
         query = (
             stream.writeStream.foreachBatch(write)
