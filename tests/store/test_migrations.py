@@ -42,6 +42,11 @@ ROWS: dict[str, list[str]] = {
         """INSERT INTO workflows (id, properties, latest_version, last_run, created_at, changed_at)
            VALUES ('w', '{{}}', 1, 0, {now}, {now})""",
     ],
+    "0004": [
+        """INSERT INTO triggers (workflow_id, kind, name, upto, next_at, state)
+           VALUES ('w', 'time', '@daily UTC', {now}, {now}, '{{}}')""",
+        """INSERT INTO leases (name, owner, term, beat) VALUES ('triggers', 'a', 1, 7)""",
+    ],
 }
 LITERALS = {
     "sqlite": {"now": "1800000000000000", "true": "1", "false": "0"},

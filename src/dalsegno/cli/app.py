@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dalsegno
-from dalsegno.cli import auditing, holding, runs, spark, templates, triggers, workflows
+from dalsegno.cli import auditing, holding, runs, serving, spark, templates, triggers, workflows
 from dalsegno.cli.output import line_of, opened, reporting, show
 
 # Rich would make --help prettier and three times slower.
@@ -458,4 +458,5 @@ auditing.register(app)
 holding.register(app)
 templates.register(app)
 triggers.register(app)
+serving.register(app)
 spark.register(app)

@@ -346,10 +346,7 @@ def delete(workflow: WorkflowId, json: Json = False, settings: SettingsFile = No
         show({"deleted": workflow}, lambda found: f"Deleted {found['deleted']}.", as_json=json)
 
 
-def work(
-    forever: Annotated[bool, typer.Option("--forever", help="do not end when there is nothing left to do")] = False,
-    settings: SettingsFile = None,
-) -> None:
+def work(settings: SettingsFile = None) -> None:
     """Run whatever is open, in this process, such as runs whose process was killed."""
     with opened_orchestrator(settings) as orchestrator:
         from dalsegno.cli import run_text  # noqa: PLC0415
@@ -357,13 +354,13 @@ def work(
 
         states = [status.value for status in RunStatus if not status.is_final]
         found = orchestrator.list_runs(status=states, limit=1000)
-        if not found and not forever:
+        if not found:
             print("Nothing is left to do.")
             return
         for each in found:
             print(run_text.run_line(each, orchestrator.clock()), flush=True)
         try:
-            orchestrator.work(forever=forever)
+            orchestrator.work()
         except KeyboardInterrupt:
             print("Left what is open to the next process.", file=sys.stderr)
             raise typer.Exit(LEFT) from None

@@ -32,7 +32,6 @@ def child_run_id(flow_id: str, step_id: str, attempt: int) -> str:
 
 
 def new_run(
-    scopes: Scopes,
     blueprint: Blueprint,
     *,
     run_id: str,
@@ -43,8 +42,8 @@ def new_run(
     parent: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> dict[str, Any]:
-    """The row of a run, with its parameters evaluated; an error in them is raised before anything is stored."""
-    row: dict[str, Any] = {
+    """The row of a run whose parameters are not evaluated yet."""
+    return {
         "id": run_id,
         "workflow_id": blueprint.workflow.id,
         "number": number,
@@ -65,11 +64,15 @@ def new_run(
         "created_at": now,
         **(parent or {}),
     }
-    return evaluated(scopes, blueprint, row, now)
+
+
+def failed(row: Mapping[str, Any], reason: str, now: datetime) -> dict[str, Any]:
+    """The row of a run that could not even begin."""
+    return {**row, "status": RunStatus.FAILED.value, "reason": reason, "ended_at": now}
 
 
 def evaluated(scopes: Scopes, blueprint: Blueprint, row: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """The row with its parameters and its timeout worked out."""
+    """The row with its parameters and its timeout worked out; an error in them is raised, and nothing is stored."""
     scope = scopes.of_run(OpenRun(row, blueprint, 0, frozenset()), None, now)
     params = to_stored(scope.evaluate().params)
     initiator = {**row["initiator"]}

@@ -13,7 +13,7 @@ from dalsegno.engine.captures import processed_by
 from dalsegno.engine.jobs import Jobs, Signals
 from dalsegno.engine.records import Claim, Facts, Report
 from dalsegno.engine.scopes import Scopes, given_param
-from dalsegno.engine.starting import child_run_id, new_run, with_params
+from dalsegno.engine.starting import child_run_id, evaluated, new_run, with_params
 from dalsegno.errors import DalsegnoError, ParamError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.model.params import Param, ParamSource
@@ -319,8 +319,7 @@ class _Turn:
     def _new_child(self, step: SubworkflowStep, blueprint: Blueprint, handed: Mapping[str, Any]) -> Mapping[str, Any]:
         with self.worker.store.database.writing() as connection:
             number = workflows.next_run_number(connection, blueprint.workflow.id)
-        return new_run(
-            self.worker.scopes,
+        row = new_run(
             blueprint,
             run_id=child_run_id(self.flow.id, step.id, self.state.attempt),
             number=number,
@@ -334,6 +333,7 @@ class _Turn:
                 "root_run": self.run.row["root_run"],
             },
         )
+        return evaluated(self.worker.scopes, blueprint, row, self.now)
 
     def _all_params(self) -> dict[str, Param]:
         scope = self.worker.scopes.around(self.run, self.flow, self.now)

@@ -13,8 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy.exc import IntegrityError
-
 from dalsegno import settings as settings_module
 from dalsegno.clock import utc_now
 from dalsegno.engine.blueprints import Blueprint
@@ -24,7 +22,7 @@ from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.node import Node, process_began
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import Scopes
-from dalsegno.engine.starting import new_run, new_run_id, with_params
+from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, with_params
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import DalsegnoError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.params import ParamSource
@@ -115,40 +113,77 @@ class Orchestrator:
         """Ask for a run; it begins when its run strategy allows. Asking again with the same key is the same run."""
         blueprint = self.versions.named(workflow_id, version)
         given = given_params(blueprint, params or {})
-        if idempotency_key is not None and (known := self._asked_before(workflow_id, idempotency_key, given)):
+        return self._start(blueprint, given, {"type": "MANUAL", "by": self.actor, **(initiator or {})}, idempotency_key)
+
+    def start_by_trigger(
+        self, blueprint: Blueprint, key: str, initiator: Mapping[str, Any], params: Mapping[str, Any] | None = None
+    ) -> RunView:
+        """As ``start``, where nobody is there to be told of a mistake: the run is there and has failed."""
+        given = given_params(blueprint, params or {})
+        return self._start(blueprint, given, initiator, key, is_failure_kept=True)
+
+    def _start(
+        self,
+        blueprint: Blueprint,
+        given: Mapping[str, Any],
+        initiator: Mapping[str, Any],
+        key: str | None,
+        *,
+        is_failure_kept: bool = False,
+    ) -> RunView:
+        workflow_id = blueprint.workflow.id
+        if key is not None and (known := self._asked_before(workflow_id, key, given)):
             return known
         for _ in range(_ATTEMPTS):
-            row = self._new_run(blueprint, given, initiator or {}, idempotency_key)
-            try:
-                with self.store.database.writing() as connection:
-                    if not workflows.take_number(connection, workflow_id, row["number"]):
-                        # Somebody else has started a run in between: it is theirs.
-                        continue
-                    runs.add_run(connection, row)
-                    runs.send(connection, row["id"], {"kind": "admit", "workflow": workflow_id}, self.clock())
-            except IntegrityError:
-                # Somebody else asked with the same key at the same time.
-                if idempotency_key and (known := self._asked_before(workflow_id, idempotency_key, given)):
-                    return known
-                raise
+            now = self.clock()
+            row = self._new_run(blueprint, given, initiator, key, now, is_failure_kept=is_failure_kept)
+            with self.store.database.writing() as connection:
+                runs.hold_workflow(connection, workflow_id)
+                if key is not None and runs.asked_before(connection, workflow_id, key):
+                    # Somebody else asked with the same key at the same time.
+                    break
+                if not workflows.take_number(connection, workflow_id, row["number"]):
+                    # Somebody else has started a run in between: it is theirs.
+                    continue
+                runs.add_run(connection, row)
+                if RunStatus(row["status"]).is_final:
+                    data = {"status": row["status"], "reason": row["reason"]}
+                    runs.add_events(
+                        connection, [{"run_id": row["id"], "kind": "run", "data": data, "happened_at": now}]
+                    )
+                runs.send(connection, row["id"], {"kind": "admit", "workflow": workflow_id}, now)
             self.deliver()
             return self.run(row["id"])
+        if key is not None and (known := self._asked_before(workflow_id, key, given)):
+            return known
         raise PlatformError(f"Too many runs of {workflow_id} are being started at once.", hint="Try again.")
 
     def _new_run(
-        self, blueprint: Blueprint, given: Mapping[str, Any], initiator: Mapping[str, Any], key: str | None
+        self,
+        blueprint: Blueprint,
+        given: Mapping[str, Any],
+        initiator: Mapping[str, Any],
+        key: str | None,
+        now: datetime,
+        *,
+        is_failure_kept: bool,
     ) -> dict[str, Any]:
         """A run with the next number; its parameters may depend on it, and are evaluated outside of any transaction."""
-        return new_run(
-            self.scopes,
+        row = new_run(
             blueprint,
             run_id=new_run_id(),
             number=self.versions.row(blueprint.workflow.id)["last_run"] + 1,
             run_params=given,
-            initiator={"type": "MANUAL", "by": self.actor, **initiator},
-            now=self.clock(),
+            initiator=initiator,
+            now=now,
             idempotency_key=key,
         )
+        try:
+            return evaluated(self.scopes, blueprint, row, now)
+        except UserError as error:
+            if not is_failure_kept:
+                raise
+            return failed(row, error.message, now)
 
     def _asked_before(self, workflow_id: str, key: str, given: Mapping[str, Any]) -> RunView | None:
         with self.store.database.reading() as connection:
@@ -451,12 +486,12 @@ class Orchestrator:
         for problem in problems:
             log.warning("capture %s left something behind, for dalsegno clean: %s", capture_id, problem)
 
-    def work(self, *, forever: bool = False) -> None:
+    def work(self) -> None:
         """Run whatever is open, until nothing is."""
 
         def is_over() -> bool:
             with self.store.database.reading() as connection:
-                return not forever and not runs.run_rows(connection, run_tables.runs.c.status.in_(runs.OPEN), limit=1)
+                return not runs.run_rows(connection, run_tables.runs.c.status.in_(runs.OPEN), limit=1)
 
         self.engine().run(is_over)
 

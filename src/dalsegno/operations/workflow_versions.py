@@ -11,6 +11,7 @@ from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.errors import UnknownName, UserError
+from dalsegno.operations.arming import arm
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.references import ReferencedFiles
 from dalsegno.settings import Settings
@@ -58,6 +59,7 @@ class Versions:
             version, is_new = workflows.add_version(
                 connection, workflow_id, written, is_active=definition.is_active, by=self.actor, now=self.clock()
             )
+            arm(connection, workflow_id, self.clock())
         return Pushed(workflow_id, version, is_new, definition.is_active)
 
     def blueprint(self, workflow_id: str, version: int) -> Blueprint:
@@ -96,6 +98,12 @@ class Versions:
                 raise UserError(f"{version!r} is no version: expected active, latest, default or a number.")
         return self.blueprint(workflow_id, number)
 
+    def active(self, workflow_id: str) -> Blueprint | None:
+        """The version that triggers start, if there is one."""
+        with self.store.database.reading() as connection:
+            row = workflows.workflow_row(connection, workflow_id)
+        return self.blueprint(workflow_id, row["active_version"]) if row and row["active_version"] else None
+
     def row(self, workflow_id: str) -> Mapping[str, Any]:
         with self.store.database.reading() as connection:
             row = workflows.workflow_row(connection, workflow_id)
@@ -126,6 +134,7 @@ class Versions:
         with self.store.database.writing() as connection:
             runs.hold_workflow(connection, workflow_id)
             workflows.activate(connection, workflow_id, number, now=self.clock())
+            arm(connection, workflow_id, self.clock())
         return number
 
     def deactivate(self, workflow_id: str) -> None:
@@ -133,6 +142,7 @@ class Versions:
         with self.store.database.writing() as connection:
             runs.hold_workflow(connection, workflow_id)
             workflows.activate(connection, workflow_id, None, now=self.clock())
+            arm(connection, workflow_id, self.clock())
 
     def delete(self, workflow_id: str) -> None:
         """Refused while a run is open."""
@@ -146,3 +156,4 @@ class Versions:
                     hint=f"Stop them first: dalsegno stop {workflow_id}/{number}",
                 )
             workflows.mark_deleted(connection, workflow_id, now=self.clock())
+            arm(connection, workflow_id, self.clock())

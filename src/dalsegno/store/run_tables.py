@@ -213,3 +213,34 @@ nodes = Table(
     Column("started_at", Moment, nullable=False),
     Column("seen_at", Moment, nullable=False),
 )
+
+#: What may start runs of a workflow: the triggers of its active version. They come and go with its being active.
+triggers = Table(
+    "triggers",
+    metadata,
+    Column("workflow_id", Text, ForeignKey("workflows.id"), primary_key=True),
+    # time, signal or incremental.
+    Column("kind", Text, primary_key=True),
+    # What it says: the same trigger of another version goes on where this one was.
+    Column("name", Text, primary_key=True),
+    # Of a time trigger: every due time up to here is dealt with.
+    Column("upto", Moment),
+    # When there is something to do next; None: nobody knows.
+    Column("next_at", Moment),
+    # What else it remembers.
+    Column("state", JSON, nullable=False),
+    Index("ix_triggers_next_at", "kind", "next_at"),
+)
+
+#: What one process at a time does for all of them.
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    # None: nobody has it.
+    Column("owner", Text),
+    # One more with every owner.
+    Column("term", BigInteger, nullable=False),
+    # One more with every sign of life.
+    Column("beat", BigInteger, nullable=False),
+)

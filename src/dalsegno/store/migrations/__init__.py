@@ -17,7 +17,7 @@ from dalsegno.store.run_tables import runs
 from dalsegno.store.tables import schema_version
 
 #: The newest step under ``versions``.
-HEAD = "0003"
+HEAD = "0004"
 
 
 def migrate(database: Database) -> None:

@@ -1,0 +1,58 @@
+"""Triggers that are watched: up to where each was dealt with, and when there is something to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
+
+from dalsegno.store import asking
+from dalsegno.store.asking import Row
+from dalsegno.store.run_tables import triggers
+
+TIME, SIGNAL, INCREMENTAL = "time", "signal", "incremental"
+
+
+def of_workflow(connection: Connection, workflow_id: str) -> list[Row]:
+    found = select(triggers).where(triggers.c.workflow_id == workflow_id)
+    return asking.rows(connection, found.order_by(triggers.c.kind, triggers.c.name))
+
+
+def of_kind(connection: Connection, kind: str) -> list[Row]:
+    found = select(triggers).where(triggers.c.kind == kind)
+    return asking.rows(connection, found.order_by(triggers.c.workflow_id, triggers.c.name))
+
+
+def due(connection: Connection, kind: str, now: datetime, limit: int = 100) -> list[Row]:
+    """Those that there is something to do about, the longest waiting first."""
+    found = select(triggers).where(triggers.c.kind == kind, triggers.c.next_at <= now)
+    return asking.rows(connection, found.order_by(triggers.c.next_at).limit(limit))
+
+
+def next_at(connection: Connection, kind: str) -> datetime | None:
+    found = select(func.min(triggers.c.next_at)).where(triggers.c.kind == kind)
+    return connection.execute(found).scalar()
+
+
+def add(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(triggers), list(rows))
+
+
+def change(connection: Connection, row: Row, **values: Any) -> bool:
+    """False if somebody else has changed it since it was read, or it is not watched any more."""
+    upto = triggers.c.upto.is_(None) if row["upto"] is None else triggers.c.upto == row["upto"]
+    done = connection.execute(update(triggers).where(_is(row), upto).values(**values))
+    return done.rowcount == 1
+
+
+def forget(connection: Connection, rows: Iterable[Row]) -> None:
+    found = [_is(row) for row in rows]
+    if found:
+        connection.execute(delete(triggers).where(or_(*found)))
+
+
+def _is(row: Row) -> Any:
+    return and_(*(triggers.c[name] == row[name] for name in ("workflow_id", "kind", "name")))
