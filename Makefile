@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo test prove-changes prove-runs check format lock clean
-.PHONY: bench-capture bench-changes bench-engine bench-pipeline bench-spark
+.PHONY: bench-capture bench-changes bench-engine bench-pipeline bench-service bench-spark
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench-engine: setup ## measure what the engine adds to the steps it runs, beside
 # About 40 minutes on two cores with nothing else to do, and 15 GB in build/ for a while.
 bench-pipeline: setup ## measure whether incremental processing pays, beside lookback and others (ARGS=... goes to it)
 	$(BIN)/python -m benchmarks.pipeline --chart docs/images $(ARGS)
+
+bench-service: setup ## measure nodes on PostgreSQL under load, and when one dies (ARGS='--minutes 5' for less than an hour)
+	$(BIN)/python -m benchmarks.service $(ARGS)
 
 setup: ## make .venv for development (the other targets do it when needed)
 	@$(PYTHON) scripts/setup.py dev

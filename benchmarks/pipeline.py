@@ -45,7 +45,7 @@ WARM_UP_EVENTS, WARM_UP_RUNS = 5_000, 2
 #: How many days dalsegno audit looks at.
 AUDITED = 2
 MEMORY = "6g"
-SPARK = {"spark.sql.shuffle.partitions": "16"}
+SPARK = {"spark.sql.shuffle.partitions": "64"}
 #: Forms that begin with a copy of what the incremental form made of the history.
 COPIES = ("lookback", "plain_read", "changelog_view", "streaming")
 

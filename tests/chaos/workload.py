@@ -1,0 +1,82 @@
+"""Workflows of all shapes; every job of theirs leaves a line, so that it can be told how often it ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.engine.support import Json, Place, foreach, long, loop_while, noop, shell, subworkflow
+
+#: Every so many seconds a run starts by itself.
+BEAT_SECONDS = 5
+#: How runs of each workflow end.
+ENDS = {
+    "chain": "SUCCEEDED",
+    "pair": "SUCCEEDED",
+    "many": "SUCCEEDED",
+    "again": "SUCCEEDED",
+    "above": "SUCCEEDED",
+    "stumbling": "SUCCEEDED",
+    "failing": "FAILED",
+    "beat": "SUCCEEDED",
+    "copies": "SUCCEEDED",
+}
+#: Those that are started at random.
+STARTED = ("chain", "pair", "many", "again", "above", "stumbling", "failing")
+
+_AT_ONCE = {"error_retry_limit": 3, "backoff": {"type": "FIXED_BACKOFF", "error_retry_backoff_in_secs": 1}}
+_NEVER = {"error_retry_limit": 0}
+
+COPIES = """
+Workflow:
+  id: copies
+  jobs:
+    - job: {id: capture, type: IpCapture, ip_capture: {source_tables: [lake.db.source]}}
+    - job: {id: copy, type: Python, python: {file: copy_rows.py}}
+    - job: {id: commit, type: IpCommit, ip_commit: {capture_step: capture}}
+  dag: sequential
+"""
+COPY_ROWS = """
+from dalsegno import Lake, job
+
+with Lake.open() as lake:
+    catalog = lake.catalog("lake").pyiceberg
+    target = catalog.load_table("db.target")
+    if not job.is_written(target):
+        _, namespace, name = job.change_table().split(".")
+        target.append(catalog.load_table((namespace, name)).scan().to_arrow(), snapshot_properties=job.stamp())
+"""
+
+
+def line(folder: Path, end: str = "") -> str:
+    """A script that says who runs it, and then ends."""
+    return f'echo "$DALSEGNO_RUN $DALSEGNO_STEP ${{i:-0}} $DALSEGNO_ATTEMPT" >> {folder}/lines; {end}'
+
+
+def push_all(place: Place) -> None:
+    folder = place.folder
+
+    def job(step_id: str, *then: str, end: str = "", **fields: object) -> Json:
+        return shell(step_id, line(folder, end), *then, **fields)
+
+    parallel = {"run_strategy": {"rule": "PARALLEL", "workflow_concurrency": 50}}
+    place.push(
+        "chain", noop("a", "b"), noop("b", "c", "d"), noop("c", "e"), noop("d", "e"), noop("e"), properties=parallel
+    )
+    place.push("pair", job("a", "b"), job("b", end="sleep 2"), properties=parallel)
+    place.push(
+        "many", foreach("loop", [1, 2, 3, 4], [noop("a", "b"), job("b")], "end"), job("end"), properties=parallel
+    )
+    counting = {"n": {"type": "LONG", "expression": "n + 1;"}}
+    place.push(
+        "again",
+        loop_while("loop", "n < 3", {"n": long(0)}, [noop("a", params=counting)], "end"),
+        job("end"),
+        properties=parallel,
+    )
+    place.push("above", noop("a", "below"), subworkflow("below", "pair", "end"), job("end"), properties=parallel)
+    place.push("stumbling", job("a", end="[ $DALSEGNO_ATTEMPT -ge 2 ]", retry_policy=_AT_ONCE), properties=parallel)
+    place.push("failing", job("a", end="exit 3", retry_policy=_NEVER), noop("b"), properties=parallel)
+    trigger = {"cron": f"*/{BEAT_SECONDS} * * * * ?", "catch_up": {"rule": "ALL", "most": 1000}}
+    place.push("beat", job("a"), time_triggers=[trigger], properties=parallel)
+    (folder / "copy_rows.py").write_text(COPY_ROWS)
+    place.orchestrator.push(COPIES, folder=folder)
