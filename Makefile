@@ -11,7 +11,7 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test prove-changes prove-runs check format lock clean
+.PHONY: help setup setup-demo demo test prove-changes prove-runs chaos check format lock clean
 .PHONY: bench-capture bench-changes bench-engine bench-pipeline bench-service bench-spark
 
 help: ## list the targets
@@ -29,6 +29,9 @@ prove-changes: setup ## compare captures with the truth on 1,000 random historie
 
 prove-runs: setup ## kill workers through 100 incremental runs while a writer works on the tables (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest tests/acceptance/test_under_fire.py --fires 100 -s $(ARGS)
+
+chaos: setup ## kill nodes 200 times, cut them off and restart their database, while hundreds of workflows run (ARGS=...)
+	$(BIN)/python -m pytest tests/chaos --kills 200 -s $(ARGS)
 
 check: setup ## check format, lint and types
 	$(BIN)/ruff format --check .
