@@ -54,7 +54,7 @@ bench-spark: setup ## measure what a Spark SQL step adds to its query
 bench-engine: setup ## measure what the engine adds to the steps it runs, beside Dagster (ARGS=... goes to it)
 	$(BIN)/python -m benchmarks.engine $(ARGS)
 
-# About 40 minutes on two cores with nothing else to do, and 15 GB in build/ for a while.
+# About an hour on two cores with nothing else to do, and 30 GB in build/ for a while.
 bench-pipeline: setup ## measure whether incremental processing pays, beside lookback and others (ARGS=... goes to it)
 	$(BIN)/python -m benchmarks.pipeline --chart docs/images $(ARGS)
 

@@ -37,7 +37,7 @@ from dalsegno.operations.audit_results import Question
 from examples.playback.meter import Cost, Meter, event_log_conf
 from examples.playback.place import Place, place
 
-ROWS, DAYS, RUNS = 32_000_000, 25, 3
+ROWS, DAYS, RUNS = 64_000_000, 25, 3
 FIRST = date(2026, 1, 1)
 #: Of the runs with a longer history: events a day, and how much longer.
 GROWTH_EVENTS, GROWTH_DAYS, LENGTHS, GROWTH_RUNS = 20_000, 24, (1, 4, 16), 3
@@ -45,7 +45,7 @@ WARM_UP_EVENTS, WARM_UP_RUNS = 5_000, 2
 #: How many days dalsegno audit looks at.
 AUDITED = 2
 MEMORY = "6g"
-SPARK = {"spark.sql.shuffle.partitions": "64"}
+SPARK = {"spark.sql.shuffle.partitions": "16"}
 #: Forms that begin with a copy of what the incremental form made of the history.
 COPIES = ("lookback", "plain_read", "changelog_view", "streaming")
 
@@ -85,13 +85,16 @@ class Lake:
     events: int
 
     def create(self, days: int) -> date:
-        """The history, and what the incremental form makes of it; its last day."""
+        """The history, and what the incremental form makes of it, compacted; its last day."""
         last = FIRST + timedelta(days - 1)
         self.place.run("playback.setup", **self.tables.of("incremental"))
         self.arrive(FIRST, last)
         form = incremental(self.place, self.tables)
         for stage in STAGES:
             form.run(stage, last)
+            # As in any lake that is looked after: what was written at once is in many small files.
+            target = self.tables.target("incremental", stage).removeprefix("lake.")
+            self.place.sql(f"CALL lake.system.rewrite_data_files(table => '{target}')")
         return last
 
     def arrive(self, first: date, last: date) -> None:
