@@ -74,7 +74,10 @@ class Storm:
         with ExitStack() as stack:
             for _ in range(NODES):
                 wire = stack.enter_context(Wire(self.postgres.port))
-                self.nodes.append(Node(self.url(wire.port), self.folder, wire))
+                node = Node(self.url(wire.port), self.folder, wire)
+                # Something is due soon, whichever node watches.
+                node.wrong_by.value = self.chance.uniform(130, 300)
+                self.nodes.append(node)
             try:
                 for node in self.nodes:
                     node.ensure()
@@ -134,7 +137,7 @@ class Storm:
         self._after(self.chance.uniform(0.5, 15), node.wire.mend)
 
     def _jump(self, node: Node) -> None:
-        node.wrong_by.value = self.chance.choice([0, self.chance.uniform(-90, 90), self.chance.uniform(-5, 5)])
+        node.wrong_by.value = self.chance.choice([0, self.chance.uniform(-300, 600), self.chance.uniform(-5, 5)])
 
     def _restart_database(self, _: Node) -> None:
         self.postgres.restart()

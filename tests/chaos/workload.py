@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.engine.support import Json, Place, foreach, long, loop_while, noop, shell, subworkflow
 
-#: Every so many seconds a run starts by itself.
-BEAT_SECONDS = 5
+#: Runs of these start by themselves, as often as a trigger may.
+BEATS, BEAT_MINUTES = tuple(f"beat{number}" for number in range(5)), 2
 #: How runs of each workflow end.
 ENDS = {
     "chain": "SUCCEEDED",
@@ -17,8 +17,8 @@ ENDS = {
     "above": "SUCCEEDED",
     "stumbling": "SUCCEEDED",
     "failing": "FAILED",
-    "beat": "SUCCEEDED",
     "copies": "SUCCEEDED",
+    **dict.fromkeys(BEATS, "SUCCEEDED"),
 }
 #: Those that are started at random.
 STARTED = ("chain", "pair", "many", "again", "above", "stumbling", "failing")
@@ -47,16 +47,17 @@ with Lake.open() as lake:
 """
 
 
-def line(folder: Path, end: str = "") -> str:
+def line(folder: Path, iteration: str, end: str) -> str:
     """A script that says who runs it, and then ends."""
-    return f'echo "$DALSEGNO_RUN $DALSEGNO_STEP ${{i:-0}} $DALSEGNO_ATTEMPT" >> {folder}/lines; {end}'
+    name = f"$DALSEGNO_WORKFLOW/$DALSEGNO_RUN $DALSEGNO_STEP{iteration} $DALSEGNO_ATTEMPT"
+    return f'echo "{name}" >> {folder}/lines; {end}'
 
 
 def push_all(place: Place) -> None:
     folder = place.folder
 
-    def job(step_id: str, *then: str, end: str = "", **fields: object) -> Json:
-        return shell(step_id, line(folder, end), *then, **fields)
+    def job(step_id: str, *then: str, end: str = "", iteration: str = "", **fields: object) -> Json:
+        return shell(step_id, line(folder, iteration, end), *then, **fields)
 
     parallel = {"run_strategy": {"rule": "PARALLEL", "workflow_concurrency": 50}}
     place.push(
@@ -64,7 +65,10 @@ def push_all(place: Place) -> None:
     )
     place.push("pair", job("a", "b"), job("b", end="sleep 2"), properties=parallel)
     place.push(
-        "many", foreach("loop", [1, 2, 3, 4], [noop("a", "b"), job("b")], "end"), job("end"), properties=parallel
+        "many",
+        foreach("loop", [1, 2, 3, 4], [noop("a", "b"), job("b", iteration="/${i}")], "end"),
+        job("end"),
+        properties=parallel,
     )
     counting = {"n": {"type": "LONG", "expression": "n + 1;"}}
     place.push(
@@ -76,7 +80,8 @@ def push_all(place: Place) -> None:
     place.push("above", noop("a", "below"), subworkflow("below", "pair", "end"), job("end"), properties=parallel)
     place.push("stumbling", job("a", end="[ $DALSEGNO_ATTEMPT -ge 2 ]", retry_policy=_AT_ONCE), properties=parallel)
     place.push("failing", job("a", end="exit 3", retry_policy=_NEVER), noop("b"), properties=parallel)
-    trigger = {"cron": f"*/{BEAT_SECONDS} * * * * ?", "catch_up": {"rule": "ALL", "most": 1000}}
-    place.push("beat", job("a"), time_triggers=[trigger], properties=parallel)
+    trigger = {"cron": f"*/{BEAT_MINUTES} * * * *", "catch_up": {"rule": "ALL", "most": 1000}}
+    for beat in BEATS:
+        place.push(beat, job("a"), time_triggers=[trigger], properties=parallel)
     (folder / "copy_rows.py").write_text(COPY_ROWS)
     place.orchestrator.push(COPIES, folder=folder)
