@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "playback"
 STAGES = ("playback.daily", "playback.daily_agg")
-_PATIENCE_SECONDS = 240
+_PATIENCE_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,9 @@ def test_two_nodes_and_a_cluster(settings: Settings, cluster: SparkCluster) -> N
 
 class _Node:
     def __init__(self, settings: Settings, stack: ExitStack) -> None:
-        arguments = (str(settings.root), settings.store, PROCESSES.Value("d", 0.0))
-        self.process = PROCESSES.Process(target=live, args=arguments)
+        # It has to live until the process has it.
+        self._wrong_by = PROCESSES.Value("d", 0.0)
+        self.process = PROCESSES.Process(target=live, args=(str(settings.root), settings.store, self._wrong_by))
         self._stack = stack
 
     def start(self) -> None:

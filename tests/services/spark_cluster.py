@@ -78,8 +78,9 @@ def _java(folder: Path, program: str, *arguments: str, memory: str) -> Iterator[
         f"org.apache.spark.deploy.{program}",
         *arguments,
     ]
-    # Workers start executors with what is installed there.
-    environment = {**os.environ, **spark_environment(java), "SPARK_HOME": str(jars.parent)}
+    # Workers start executors with what is installed there, and would else look for a build of Spark.
+    place = {"SPARK_HOME": str(jars.parent), "SPARK_SCALA_VERSION": "2.13"}
+    environment = {**os.environ, **spark_environment(java), **place}
     with (folder / f"{program}.log").open("ab") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:
