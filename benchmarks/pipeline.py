@@ -33,7 +33,7 @@ from benchmarks.pipeline_forms import (
     plain_read,
     streaming,
 )
-from dalsegno.operations.audit_results import Question
+from dalsegno.operations.audit.results import Question
 from examples.playback.meter import Cost, Meter, event_log_conf
 from examples.playback.place import Place, place
 

@@ -28,9 +28,10 @@ from sqlalchemy import func, select
 
 from benchmarks.engine_workflows import chain
 from dalsegno.clock import utc_now
+from dalsegno.model.runs import Ending
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import load
-from dalsegno.store import Store
+from dalsegno.store import Store, queue
 from dalsegno.store.run_tables import runs, steps
 from tests.services.postgres import running_postgres
 
@@ -98,8 +99,6 @@ class Place:
                 node.stop()
 
     def _number_of_nodes(self) -> int:
-        from dalsegno.store import queue  # noqa: PLC0415
-
         with self.orchestrator.store.database.reading() as connection:
             return len(queue.node_rows(connection))
 
@@ -208,19 +207,22 @@ Workflow:
 def _measure_takeover(place: Place, numbers: dict[str, float]) -> None:
     place.orchestrator.push(LONG)
     for name, elsewhere in (("takeover_same_machine_seconds", {}), ("takeover_seconds", {"DALSEGNO_NODE_HOST": "b"})):
-        with place.nodes({}) as [first]:
-            run = place.orchestrator.start("long")
-            place.wait(lambda run=run: _owner(place, run.id) is not None)
-            with place.nodes(elsewhere):
-                owner = _owner(place, run.id)
-                first.kill()
-                seconds = place.wait(lambda run=run, owner=owner: _owner(place, run.id) not in (None, owner))
-                numbers[name] = round(seconds, 1)
-                _say(f"{name} {numbers[name]}")
-                from dalsegno.model.runs import Ending  # noqa: PLC0415
+        numbers[name] = round(_takeover(place, elsewhere), 1)
+        _say(f"{name} {numbers[name]}")
 
-                place.orchestrator.end(run.id, Ending.KILL)
-                place.wait(lambda: place.open_runs() == 0)
+
+def _takeover(place: Place, elsewhere: dict[str, str]) -> float:
+    """Seconds from the death of a node until another has its step."""
+    with place.nodes({}) as [first]:
+        run = place.orchestrator.start("long")
+        place.wait(lambda: _owner(place, run.id) is not None)
+        owner = _owner(place, run.id)
+        with place.nodes(elsewhere):
+            first.kill()
+            seconds = place.wait(lambda: _owner(place, run.id) not in (None, owner))
+            place.orchestrator.end(run.id, Ending.KILL)
+            place.wait(lambda: place.open_runs() == 0)
+    return seconds
 
 
 def _owner(place: Place, run_id: str) -> str | None:

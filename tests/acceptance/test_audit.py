@@ -13,7 +13,7 @@ from dalsegno.cli import auditing
 from dalsegno.clock import utc_now
 from dalsegno.errors import UserError
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.audit_results import Audit, Question
+from dalsegno.operations.audit.results import Audit, Question
 from dalsegno.settings import Settings
 from tests.acceptance.conftest import Commands, Done
 from tests.acceptance.test_incremental import Place

@@ -19,8 +19,8 @@ from dalsegno.cli.output import EXIT_CODES, plain
 from dalsegno.cli.triggers import Outlook
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
-from dalsegno.operations.audit_comparison import ColumnResult, Comparison, Difference, PartitionResult
-from dalsegno.operations.audit_results import Audit, Culprit, Source, TargetResult
+from dalsegno.operations.audit.comparison import ColumnResult, Comparison, Difference, PartitionResult
+from dalsegno.operations.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.operations.due_times import DueView, TriggerView
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, ConnectionSettings, Settings

@@ -14,8 +14,8 @@ from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
 
 if TYPE_CHECKING:
-    from dalsegno.operations.audit_comparison import Comparison, Difference
-    from dalsegno.operations.audit_results import Audit, Culprit, TargetResult
+    from dalsegno.operations.audit.comparison import Comparison, Difference
+    from dalsegno.operations.audit.results import Audit, Culprit, TargetResult
 
 #: How the command ends if a target is not what it should be.
 DRIFTED = 5
@@ -65,7 +65,7 @@ def audit(
     with exit code 5.
     """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.operations.audit_results import Question  # noqa: PLC0415
+        from dalsegno.operations.audit.results import Question  # noqa: PLC0415
 
         question = Question(
             workflow,

@@ -47,7 +47,7 @@ from dalsegno.steps.registry import runner
 from dalsegno.store import Store, flows, queue, run_tables, runs, workflows
 
 if TYPE_CHECKING:
-    from dalsegno.operations.audit_results import Audit, Question
+    from dalsegno.operations.audit.results import Audit, Question
 
 log = logging.getLogger(__name__)
 
@@ -309,7 +309,7 @@ class Orchestrator:
         """Compute anew what a workflow should have written, and compare it with what it has written."""
         # Most of us never audit, and it takes long to import.
         from dalsegno.capture.lake import Lake  # noqa: PLC0415
-        from dalsegno.operations.auditing import audit  # noqa: PLC0415
+        from dalsegno.operations.audit.auditing import audit  # noqa: PLC0415
 
         blueprint = self.versions.named(question.workflow_id, version)
         with Lake.open(self.settings, clock=self.clock) as lake:

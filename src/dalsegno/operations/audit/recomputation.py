@@ -25,8 +25,8 @@ from dalsegno.model.captures import Capture, CapturedTable
 from dalsegno.model.outcomes import FailureKind
 from dalsegno.model.snapshots import Snapshot
 from dalsegno.model.tables import TableName
-from dalsegno.operations.audit_history import Consumed
-from dalsegno.operations.audit_steps import Rehearsal, SqlOfStep, capture_steps
+from dalsegno.operations.audit.history import Consumed
+from dalsegno.operations.audit.steps import Rehearsal, SqlOfStep, capture_steps
 from dalsegno.spark.connect import Session
 from dalsegno.spark.failures import explained
 from dalsegno.spark.rewriting import Effect, Name, Stand, equal_columns, named_in, quoted, renamed, understood

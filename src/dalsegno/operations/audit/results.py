@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dalsegno.model.tables import TableName
-from dalsegno.operations.audit_comparison import Comparison
+from dalsegno.operations.audit.comparison import Comparison
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import MAIN, history_of
 from dalsegno.iceberg.layout import Layout
 from dalsegno.model.tables import TableName
-from dalsegno.operations.audit_comparison import (
+from dalsegno.operations.audit.comparison import (
     Ask,
     Comparison,
     Pair,
@@ -35,8 +35,8 @@ from dalsegno.operations.audit_comparison import (
     field_types,
     predicate,
 )
-from dalsegno.operations.audit_history import Line, State, consumed_by, first_captures, line_of
-from dalsegno.operations.audit_recomputation import (
+from dalsegno.operations.audit.history import Line, State, consumed_by, first_captures, line_of
+from dalsegno.operations.audit.recomputation import (
     WITH_A_QUERY,
     Recomputed,
     Recomputer,
@@ -45,7 +45,7 @@ from dalsegno.operations.audit_recomputation import (
     checked_query,
     closed,
 )
-from dalsegno.operations.audit_results import Audit, Culprit, Question, Source, TargetResult
+from dalsegno.operations.audit.results import Audit, Culprit, Question, Source, TargetResult
 from dalsegno.spark.rewriting import quoted
 from dalsegno.steps.spark_sessions import opened_for
 
