@@ -218,6 +218,35 @@ def test_a_job_that_is_not_sql_needs_a_query(settings: Settings, capsys: pytest.
     place.orchestrator.close()
 
 
+NAMED = """
+Workflow:
+  id: plays
+  jobs:
+    - job:
+        id: capture
+        type: ICDC
+        icdc: {sourceTable: lake.db.plays, targetTable: lake.db.new_plays}
+    - job:
+        id: write
+        type: Spark
+        spark:
+          script: INSERT INTO lake.db.copies SELECT id, day, seconds, NULL FROM lake.db.new_plays
+  dag: sequential
+"""
+
+
+def test_a_change_table_of_one_name(settings: Settings) -> None:
+    """Its name is written in the SQL, and the checkpoint moved with the run."""
+    place = Lakeside(settings, "named")
+    for number in (1, 2):
+        place.add((number, "2026-01-01", 10))
+        place.process(NAMED)
+    assert place.audit().is_equal
+    place.write("DELETE FROM lake.db.copies WHERE id = 1")
+    assert not place.audit().is_equal
+    place.orchestrator.close()
+
+
 def test_a_workflow_that_began_later(settings: Settings) -> None:
     """What was in the target before stays, and what the source held before is none of the workflow's."""
     place = Lakeside(settings, "later")
