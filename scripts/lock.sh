@@ -17,8 +17,8 @@ lock() {
 
 lock bootstrap --group bootstrap "$@"
 lock build --group build "$@"
-lock dev pyproject.toml --extra spark --extra java --extra notebook --extra postgres --group dev "$@"
+lock dev pyproject.toml --extra spark --extra java --extra notebook --extra postgres --extra server --group dev "$@"
 # The demo takes what development takes, less of it: one set of versions to test and to show.
-lock demo pyproject.toml --extra spark --extra java --constraint requirements/dev.txt "$@"
+lock demo pyproject.toml --extra spark --extra java --extra server --constraint requirements/dev.txt "$@"
 # Only to compare with, in an environment of its own: see benchmarks/beside_dagster.py.
 lock dagster --group dagster "$@"
