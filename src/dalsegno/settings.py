@@ -63,6 +63,41 @@ class ConnectionSettings:
     url: str = field(repr=False)
 
 
+class ChannelType(StrEnum):
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    EMAIL = "email"
+
+
+class Encryption(StrEnum):
+    STARTTLS = "starttls"
+    TLS = "tls"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class ChannelSettings:
+    """A way to tell people something, which workflows can name in ``alerting``."""
+
+    name: str
+    #: webhook (a POST of JSON) | slack (a webhook as Slack and others like it have) | email
+    type: ChannelType = ChannelType.WEBHOOK
+    #: Of a webhook; best taken from the environment, because whoever knows it can use it.
+    url: str | None = field(default=None, repr=False)
+    #: More headers of a webhook, such as ``Authorization``.
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: Of e-mail: the server that takes it.
+    host: str | None = None
+    port: int = 587
+    #: starttls | tls (from the beginning, usually on port 465) | none
+    encryption: Encryption = Encryption.STARTTLS
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    #: Who it is from (in the file: ``from``), and whom it is for.
+    sender: str | None = None
+    to: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Settings:
     """What can be set; see docs/reference/settings.md."""
@@ -106,6 +141,16 @@ class Settings:
     job_folders: tuple[str, ...] = ()
     #: Hosts and networks that HTTP steps may call although they are not public.
     http_allow: tuple[str, ...] = ()
+    #: Where the server listens for HTTP, as HOST:PORT.
+    listen: str = "127.0.0.1:8484"
+    #: For how many days finished runs are kept.
+    keep_runs_days: int = 90
+    #: How many runs of each workflow are kept, however old they are.
+    keep_runs_least: int = 10
+    #: For how many days the logs and files of steps are kept.
+    keep_logs_days: int = 30
+    #: How people are told of what goes wrong, by name.
+    notifications: Mapping[str, ChannelSettings] = field(default_factory=dict)
     #: The databases of SQL steps, by name.
     connections: Mapping[str, ConnectionSettings] = field(default_factory=dict)
     catalogs: Mapping[str, CatalogSettings] = field(default_factory=dict)
@@ -162,6 +207,7 @@ def load(
         raise SettingsError("[catalogs] must hold one table per catalog, such as [catalogs.lake].")
     catalogs = {name: _catalog(name, table, environment) for name, table in tables.items()}
     values["connections"] = _connections(values.get("connections", {}), environment)
+    values["notifications"] = _channels(values.get("notifications", {}), environment)
     settings = Settings(root=root, **_checked(Settings, _expanded(values, environment), "the settings"))
     if settings.spark_remote and not settings.spark_remote.startswith("sc://"):
         raise SettingsError(f"spark.remote is {settings.spark_remote!r}, expected sc://HOST:PORT.")
@@ -195,7 +241,7 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name in _names(Settings) - {"root", "catalogs", "connections", "secrets", "spark_conf"}:
+    for name in _names(Settings) - {"root", "catalogs", "connections", "notifications", "secrets", "spark_conf"}:
         text = environment.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")
         if text is None:
             continue
@@ -217,6 +263,39 @@ def _connections(tables: Any, environment: Mapping[str, str]) -> dict[str, Conne
         _refuse_unknown(table, {"url"}, where)
         connections[name] = ConnectionSettings(name, _expanded(table["url"], environment))
     return connections
+
+
+def _channels(tables: Any, environment: Mapping[str, str]) -> dict[str, ChannelSettings]:
+    if not isinstance(tables, Mapping):
+        raise SettingsError("[notifications] must hold one table per channel, such as [notifications.ops].")
+    return {name: _channel(name, table, environment) for name, table in tables.items()}
+
+
+def _channel(name: str, table: Any, environment: Mapping[str, str]) -> ChannelSettings:
+    where = f"[notifications.{name}]"
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"{where} must be a table, found {table!r}.")
+    _refuse_unknown(table, {*(_names(ChannelSettings) - {"name", "sender"}), "from"}, where)
+    values = _expanded(table, environment)
+    for key, kind in (("type", ChannelType), ("encryption", Encryption)):
+        if values.get(key, next(iter(kind))) not in list(kind):
+            raise SettingsError(f"{where}: {key} is {values[key]!r}, expected one of {', '.join(kind)}.")
+        if key in values:
+            values[key] = kind(values[key])
+    if "from" in values:
+        values["sender"] = values.pop("from")
+    if isinstance(values.get("to"), str):
+        values["to"] = [values["to"]]
+    values["headers"] = _properties(f"{where} headers", values.get("headers", {}))
+    channel = ChannelSettings(name, **_checked(ChannelSettings, values, where))
+    is_email = channel.type is ChannelType.EMAIL
+    needed = {"host": channel.host, "from": channel.sender, "to": channel.to} if is_email else {"url": channel.url}
+    for key, value in needed.items():
+        if not value:
+            raise SettingsError(f"{where}: a channel of type {channel.type} needs {key!r}.")
+    if channel.url is not None and not channel.url.startswith(("http://", "https://")):
+        raise SettingsError(f"{where}: url must begin with https:// or http://.")
+    return channel
 
 
 def _catalog(name: str, table: Any, environment: Mapping[str, str]) -> CatalogSettings:

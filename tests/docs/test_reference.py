@@ -15,13 +15,14 @@ import typer.main
 import dalsegno
 from dalsegno import Changes, Lake, errors
 from dalsegno.cli.app import app
-from dalsegno.cli.output import EXIT_CODES, plain
+from dalsegno.cli.output import EXIT_CODES
 from dalsegno.cli.triggers import Outlook
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.operations.audit.comparison import ColumnResult, Comparison, Difference, PartitionResult
 from dalsegno.operations.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.operations.due_times import DueView, TriggerView
+from dalsegno.operations.plain_values import plain
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, ConnectionSettings, Settings
 from dalsegno.spec.params.defaults import STEP_DEFAULTS, WORKFLOW_DEFAULTS

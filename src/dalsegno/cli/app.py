@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 import dalsegno
-from dalsegno.cli import auditing, holding, runs, serving, spark, templates, triggers, workflows
+from dalsegno.cli import auditing, backing_up, holding, runs, serving, spark, templates, triggers, workflows
 from dalsegno.cli.output import line_of, opened, reporting, show
+from dalsegno.operations.plain_values import plain
 
 # Rich would make --help prettier and three times slower.
 app = typer.Typer(
@@ -260,14 +261,19 @@ def drop(capture_id: CaptureId, json: Json = False, settings: SettingsFile = Non
 
 @app.command()
 def clean(json: Json = False, settings: SettingsFile = None) -> None:
-    """Give up expired captures, remove leftovers.
+    """Give up expired captures, remove leftovers and what is too old.
 
-    Captures whose time is over are abandoned; what commits and abandons could not remove is removed.
+    Captures whose time is over are abandoned; what commits and abandons could not remove is removed. Finished runs, and
+    logs, go when they are older than the settings keep them.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
+        from dalsegno.operations.retention import Retention  # noqa: PLC0415
 
-        show(lake.clean(), text.cleaned, as_json=json)
+        retention = Retention(lake.settings, lake.store, lake.clock)
+        cleaned, runs, folders = lake.clean(), retention.forget_runs().runs, retention.remove_files()
+        found = {**plain(cleaned), "runs": runs, "folders": folders}
+        show(found, lambda _: text.cleaned(cleaned, runs, folders), as_json=json)
 
 
 @app.command()
@@ -459,4 +465,5 @@ holding.register(app)
 templates.register(app)
 triggers.register(app)
 serving.register(app)
+backing_up.register(app)
 spark.register(app)

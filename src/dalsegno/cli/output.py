@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, Problem, UserError
-from dalsegno.model.snapshots import Position
-from dalsegno.model.tables import TableName
+from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, UserError
+from dalsegno.operations.plain_values import error_fields, plain
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
@@ -29,10 +26,7 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
         yield
     except DalsegnoError as error:
         if as_json:
-            found: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
-            if isinstance(error, InvalidWorkflow):
-                found["problems"] = [problem_fields(each) for each in error.problems]
-            print(to_json({"error": found}))
+            print(to_json({"error": error_fields(error)}))
         elif isinstance(error, InvalidWorkflow):
             # Each line begins with a place that terminals and editors can jump to.
             print(error.message, file=sys.stderr)
@@ -42,17 +36,6 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
                 print(f"  → {error.hint}", file=sys.stderr)
         code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
         raise SystemExit(code) from None
-
-
-def problem_fields(problem: Problem) -> dict[str, Any]:
-    return {
-        "severity": "warning" if problem.is_warning else "error",
-        "message": problem.message,
-        "hint": problem.hint,
-        "line": problem.line,
-        "column": problem.column,
-        "path": problem.path,
-    }
 
 
 @contextmanager
@@ -76,26 +59,6 @@ def to_json(value: Any) -> str:
 def line_of(value: Any) -> str:
     """One line, for programs that read line by line, on a terminal as well."""
     return json.dumps(plain(value), ensure_ascii=False)
-
-
-def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of value
-    """What JSON can hold: tables by name, moments in ISO 8601, the rest by their fields."""
-    match value:
-        case TableName():
-            return str(value)
-        case Position():
-            # Snapshot ids need 64 bits; many JSON readers keep 53 of a number, and would name another snapshot.
-            named = {item.name: getattr(value, item.name) for item in fields(value)}
-            return named | {"snapshot_id": None if value.snapshot_id is None else str(value.snapshot_id)}
-        case datetime():
-            return value.isoformat()
-        case Mapping():
-            return {str(key): plain(item) for key, item in value.items()}
-        case list() | tuple() | frozenset():
-            return [plain(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
-    return value
 
 
 def counted(number: int, thing: str) -> str:

@@ -1,29 +1,46 @@
-"""The command that does not end: triggers and workers."""
+"""The command that does not end: triggers, workers, and what answers over HTTP."""
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dalsegno.cli.output import reporting
+from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import SettingsFile
 
 if TYPE_CHECKING:
-    from dalsegno.operations.service import Role
+    from dalsegno.cli.log_lines import LogFormat
+    from dalsegno.operations.service import Role, Service
+
+server = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(server)
+    app.add_typer(server, name="server")
 
 
-def server(
+@server.callback()
+def serve(
+    context: typer.Context,
     roles: Annotated[
-        str, typer.Option(metavar="ROLE,…", help="what this node does: triggers (start runs), workers (run steps)")
-    ] = "triggers,workers",
+        str,
+        typer.Option(
+            metavar="ROLE,…",
+            help="what this node does: api (answer over HTTP), triggers (start runs), workers (run steps)",
+        ),
+    ] = "api,triggers,workers",
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="where to listen for HTTP; by default the setting listen")
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="text or json; by default text on a terminal")
+    ] = None,
     settings: SettingsFile = None,
 ) -> None:
     """Start runs when their triggers say so, and run their steps, until it is told to end.
@@ -31,20 +48,73 @@ def server(
     Any number of nodes may share a store in PostgreSQL. Ctrl-C or SIGTERM: nothing more is begun, steps that go on are
     left to other nodes, or to the next one that is started.
     """
+    if context.invoked_subcommand is not None:
+        return
     with reporting():
         from dalsegno import settings as settings_module  # noqa: PLC0415 - not for --help
+        from dalsegno.cli import log_lines  # noqa: PLC0415
         from dalsegno.operations.service import Service  # noqa: PLC0415
         from dalsegno.store import Store  # noqa: PLC0415
 
         chosen = _roles(roles)
-        loaded = settings_module.load(settings)
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        loaded = settings_module.load(settings, listen=listen)
+        log_lines.set_up(loaded, _log_format(log_format))
         with Store.open(loaded.store) as store:
             service = Service(loaded, store, chosen)
             for each in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(each, lambda *_: service.stop())
-            print(f"dalsegno works on {store.database.place}: {', '.join(chosen)}.", file=sys.stderr, flush=True)
-            service.run()
+            with _answering(service):
+                _say(f"dalsegno works on {store.database.place}: {', '.join(chosen)}.")
+                service.run()
+
+
+@server.command("token")
+def token(settings: SettingsFile = None) -> None:
+    """Make a new token for the server's HTTP; those that there were are no longer valid.
+
+    It is printed once, and kept as a digest alone.
+    """
+    with opened_orchestrator(settings) as orchestrator:
+        from dalsegno.operations.tokens import new_token  # noqa: PLC0415 - not for --help
+
+        print(new_token(orchestrator.store, by=orchestrator.actor, now=orchestrator.clock()))
+
+
+@contextmanager
+def _answering(service: Service) -> Iterator[None]:
+    from dalsegno.errors import UserError  # noqa: PLC0415 - not for --help
+    from dalsegno.operations.service import ACTOR, Role  # noqa: PLC0415
+    from dalsegno.operations.tokens import first_token  # noqa: PLC0415
+
+    if Role.API not in service.roles:
+        yield
+        return
+    try:
+        from dalsegno.server.listening import listening  # noqa: PLC0415 - where it is not installed, others go on
+    except ImportError as error:
+        raise UserError(
+            f"The role api needs {error.name}, which is not installed.",
+            hint="Install it: pip install 'dalsegno[server]'. To go on without: --roles triggers,workers",
+        ) from None
+    with listening(service, service.settings.listen) as place:
+        made = first_token(service.store, by=ACTOR, now=service.clock())
+        if made is not None:
+            _say(f"Its token, which is shown this once: {made}")
+        _say(f"dalsegno listens on http://{place}")
+        yield
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _log_format(text: str | None) -> LogFormat | None:
+    from dalsegno.cli.log_lines import LogFormat  # noqa: PLC0415 - not for --help
+    from dalsegno.errors import UserError  # noqa: PLC0415
+
+    if text is not None and text not in list(LogFormat):
+        raise UserError(f"--log-format is {text!r}, expected one of {', '.join(LogFormat)}.")
+    return LogFormat(text) if text else None
 
 
 def _roles(text: str) -> list[Role]:

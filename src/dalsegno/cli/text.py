@@ -171,11 +171,15 @@ def settled(capture: Capture) -> str:
     return f"{said}{', its change tables are gone' if capture.dropped_at else ''}."
 
 
-def cleaned(made: Cleaned) -> str:
+def cleaned(made: Cleaned, runs: int = 0, folders: int = 0) -> str:
     lines = [f"Given up, its time was over: {each}" for each in made.abandoned]
     lines += [f"Removed the change tables of {each}" for each in made.dropped]
     lines += [f"Removed what an audit left in {each}" for each in made.scratch]
     lines += [f"Could not be removed: {problem}" for problem in made.left_over]
+    if runs:
+        lines.append(f"Deleted {counted(runs, 'run')} that ended long ago.")
+    if folders:
+        lines.append(f"Removed the files of {counted(folders, 'run')}.")
     return "\n".join(lines) or "There is nothing to clean."
 
 

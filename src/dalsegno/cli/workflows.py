@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dalsegno.cli.output import problem_fields, reporting, to_json
+from dalsegno.cli.output import reporting, to_json
 from dalsegno.clock import utc_now
 from dalsegno.errors import InvalidWorkflow, Problem, UnknownName
+from dalsegno.operations.plain_values import problem_fields
 
 if TYPE_CHECKING:
     from dalsegno.model.workflow import Workflow

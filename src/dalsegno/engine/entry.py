@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dalsegno.engine import iterations
+from dalsegno.engine import iterations, notices
 from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.permits import may_hold_permits
 from dalsegno.engine.records import LEASE, Claim, Facts, OpenRun, Recorded, Report
@@ -60,7 +60,7 @@ class Entry:
         self.new_flows: list[dict[str, Any]] = []
         self._changed_flows: dict[str, Flow] = {}
         self.run_changes: dict[str, dict[str, Any]] = {}
-        self._events: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
         self.released: list[tuple[str, str]] = []
         self.permits: list[dict[str, str]] = []
         self._refused: list[Report] = []
@@ -216,7 +216,7 @@ class Entry:
         flow_id: str | None = None,
         state: StepState | None = None,
     ) -> None:
-        self._events.append(
+        self.events.append(
             {
                 "run_id": run_id,
                 "flow_id": flow_id,
@@ -275,6 +275,7 @@ class Entry:
         self.run_changes.setdefault(run.id, {}).update(changes)
         run.row = {**run.row, **changes}
         self.tell(run.id, "run", {"status": status.value, "reason": reason})
+        notices.tell_of_end(self.connection, run.row, self.now)
         self.send(run.id, {"kind": "admit", "workflow": run.workflow_id})
         if run.row["parent_run"]:
             message = {"kind": "child_ended", "flow": run.row["parent_flow"], "step": run.row["parent_step"]}
@@ -300,7 +301,7 @@ class Entry:
             flows.change_flows(self.connection, [_flow_values(flow, self.now) for flow in self._changed_flows.values()])
             queue.release_permits(self.connection, self.released)
             queue.add_permits(self.connection, self.permits)
-            runs.add_events(self.connection, self._events)
+            runs.add_events(self.connection, self.events)
             self._save_runs()
         ended = [run_id for run_id, run in self.opened.items() if RunStatus(run.row["status"]).is_final]
         for run_id in ended:
@@ -332,7 +333,7 @@ class Entry:
         return of_steps | of_flows | self.run_changes.keys()
 
     def _changed(self) -> bool:
-        return bool(self._steps or self.new_flows or self._changed_flows or self.run_changes or self._events)
+        return bool(self._steps or self.new_flows or self._changed_flows or self.run_changes or self.events)
 
 
 def _flow_values(flow: Flow, now: datetime) -> dict[str, Any]:

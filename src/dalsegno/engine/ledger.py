@@ -7,6 +7,7 @@ again. So any number of processes may keep a ledger of the same runs.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -22,6 +23,9 @@ from dalsegno.store import Store, queue, runs
 
 #: How many runs are remembered: others may finish a run, and nobody tells us.
 _KEPT = 1000
+
+
+log = logging.getLogger(__name__)
 
 
 class Ledger:
@@ -94,6 +98,7 @@ class Ledger:
             with self.store.database.writing() as connection:
                 entry = Entry(connection, self._known, self.blueprints, self.node_id, now, self.roots)
                 yield entry
+            _log(entry)
             while len(self._known) > _KEPT:
                 self._known.pop(next(iter(self._known)))
         except BaseException:
@@ -101,3 +106,15 @@ class Ledger:
             for run_id in entry.opened if entry else ():
                 self.forget(run_id)
             raise
+
+
+def _log(entry: Entry) -> None:
+    """What became of runs, and which attempts failed; the rest is for those who want to know all."""
+    for event in entry.events if log.isEnabledFor(logging.INFO) else ():
+        run = entry.opened.get(event["run_id"])
+        data, name = event["data"], f"{run.workflow_id}/{run.row['number']}" if run else event["run_id"]
+        failure = data.get("failure") or {}
+        level = logging.INFO if event["kind"] == "run" or failure else logging.DEBUG
+        said = ": ".join(filter(None, (data.get("status"), data.get("reason") or failure.get("message"))))
+        extra = {"run": name, "step": event["step_id"], "attempt": event["attempt"]}
+        log.log(level, "%s is %s", event["kind"], said, extra=extra)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
+from dalsegno.engine.about import working_on
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.captures import processed_by
 from dalsegno.engine.jobs import Jobs, Signals
@@ -67,6 +68,10 @@ class Worker:
 
     def work(self, claim: Claim, signals: Signals, note: Note) -> Report:
         """Do what there is to do, and say what happened."""
+        with working_on(claim):
+            return self._work(claim, signals, note)
+
+    def _work(self, claim: Claim, signals: Signals, note: Note) -> Report:
         turn = _Turn(self, claim, signals, note)
         try:
             return turn.take()
@@ -75,7 +80,7 @@ class Worker:
         except DalsegnoError as error:
             return turn.ended(Failed(FailureKind.FATAL, error.message, error.hint))
         except Exception as error:
-            log.exception("step failed inside of dalsegno", extra={"step": claim.step.id})
+            log.exception("step failed inside of dalsegno")
             return turn.ended(Failed(FailureKind.FATAL, f"dalsegno itself failed: {type(error).__name__}: {error}"))
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dalsegno import settings as settings_module
 from dalsegno.clock import utc_now
+from dalsegno.engine import notices
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.engine import Engine
 from dalsegno.engine.jobs import Jobs, attempt_folder
@@ -151,6 +152,7 @@ class Orchestrator:
                     runs.add_events(
                         connection, [{"run_id": row["id"], "kind": "run", "data": data, "happened_at": now}]
                     )
+                    notices.tell_of_end(connection, row, now)
                 runs.send(connection, row["id"], {"kind": "admit", "workflow": workflow_id}, now)
             self.deliver()
             return self.run(row["id"])

@@ -1,7 +1,8 @@
 """The always-on service: what goes on by itself, in one process, or shared among any number of them.
 
-Workers run steps. Triggers start runs; one process at a time watches them, whoever has the lease. Each role has a
-thread and an orchestrator of its own: what they remember of runs is for one thread.
+Workers run steps. Triggers start runs; one process at a time watches them, whoever has the lease. The same processes
+share what else has to be done: messages to people, lags, what is too old. Each role has a thread and an orchestrator of
+its own: what they remember of runs is for one thread. What answers over HTTP is beside it, in ``server``.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ from enum import StrEnum
 
 from dalsegno.clock import utc_now
 from dalsegno.engine.lease import Lease
+from dalsegno.engine.node import Node
 from dalsegno.engine.time_triggers import TimeTriggers
 from dalsegno.errors import PlatformError
+from dalsegno.operations import readiness
 from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.readiness import Pulse
+from dalsegno.operations.retention import Retention
+from dalsegno.operations.upkeep import Upkeep
 from dalsegno.settings import Settings
 from dalsegno.store import Store
 
@@ -25,9 +31,13 @@ log = logging.getLogger(__name__)
 ACTOR = "dalsegno"
 #: How often to look for triggers that came or went, and for the lease.
 _LOOK_SECONDS = 1.0
+#: How often to look for files of old runs.
+_SWEEP_SECONDS = 3600.0
 
 
 class Role(StrEnum):
+    #: Answers over HTTP.
+    API = "api"
     #: Starts runs.
     TRIGGERS = "triggers"
     #: Runs steps.
@@ -49,19 +59,29 @@ class Service:
         self.store = store
         self.roles = frozenset(roles)
         self.clock = clock
+        self.pulse = Pulse()
+        #: Who has the leases that this process has.
+        self.node_id = Node(store).id
         self._stopping = threading.Event()
 
     def stop(self) -> None:
         """Begin nothing more; steps that go on are left to other nodes."""
         self._stopping.set()
 
+    def problems(self) -> list[str]:
+        """Why it is not ready to do its work; empty if it is."""
+        return readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
+
     def run(self) -> None:
-        others = [threading.Thread(target=self._watch_triggers, name="triggers")] if Role.TRIGGERS in self.roles else []
+        duties = {"triggers": self._watch_triggers, "upkeep": self._keep_up} if Role.TRIGGERS in self.roles else {}
+        others = [threading.Thread(target=duty, name=name) for name, duty in duties.items()]
+        if Role.WORKERS in self.roles:
+            others.append(threading.Thread(target=self._sweep, name="sweeping"))
         for thread in others:
             thread.start()
         try:
             if Role.WORKERS in self.roles:
-                self._orchestrator().engine().run(self._stopping.is_set)
+                self._orchestrator().engine().run(self._is_over)
             else:
                 self._stopping.wait()
         finally:
@@ -69,16 +89,22 @@ class Service:
             for thread in others:
                 thread.join()
 
+    def _is_over(self) -> bool:
+        """Asked by the engine in every turn."""
+        self.pulse.beat("workers")
+        return self._stopping.is_set()
+
     def _orchestrator(self) -> Orchestrator:
         return Orchestrator(self.settings, self.store, clock=self.clock, actor=ACTOR)
 
     def _watch_triggers(self) -> None:
         orchestrator = self._orchestrator()
-        lease = Lease(self.store, "triggers", orchestrator.node.id)
+        lease = Lease(self.store, "triggers", self.node_id)
         by_time = TimeTriggers(self.store, orchestrator.versions.active, orchestrator.start_by_trigger)
         wait = 0.0
         while not self._stopping.wait(wait):
             wait = _LOOK_SECONDS
+            self.pulse.beat("triggers")
             try:
                 next_at = by_time.fire(self.clock()) if lease.is_held() else None
             except PlatformError as error:
@@ -87,3 +113,26 @@ class Service:
             if next_at is not None:
                 wait = min(max((next_at - self.clock()).total_seconds(), 0), _LOOK_SECONDS)
         lease.release()
+
+    def _keep_up(self) -> None:
+        lease = Lease(self.store, "upkeep", self.node_id)
+        upkeep = Upkeep(self.settings, self.store, self.clock)
+
+        def is_ours() -> bool:
+            return not self._stopping.is_set() and lease.is_held()
+
+        while not self._stopping.wait(_LOOK_SECONDS):
+            if is_ours():
+                upkeep.look(is_ours)
+        lease.release()
+
+    def _sweep(self) -> None:
+        """Remove what old runs left on this machine."""
+        retention = Retention(self.settings, self.store, self.clock)
+        wait = _LOOK_SECONDS
+        while not self._stopping.wait(wait):
+            wait = _SWEEP_SECONDS
+            try:
+                retention.remove_files(lambda: not self._stopping.is_set())
+            except (PlatformError, OSError) as error:
+                log.warning("could not remove the files of old runs, trying again: %s", error)

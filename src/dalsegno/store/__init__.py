@@ -34,9 +34,12 @@ Where things are
     ``checkpoints``   statements about checkpoints
     ``refusals``      what we say when a rule is about to be broken
     ``store``         the operations, each one transaction
+    ``run_tables``    the schema of workflows and runs, with ``workflows``, ``runs``, ``flows``, ``queue``, ``triggers``
+    ``service_tables`` the schema of what the service is operated with, with ``tokens``, ``outbox``, ``lags``
+    ``retention``     which finished runs may go; ``measures``: what the store holds, counted
 
-Nothing is ever deleted: settled captures and the checkpoint's history are what an operator looks at a
-month later, and they are small. Times are whole microseconds of UTC; SQLite has no type for them and
+Captures and checkpoints are never deleted: they are what an operator looks at a month later, and they are
+small. Times are whole microseconds of UTC; SQLite has no type for them and
 holds integers.
 
 The file of a SQLite store is the store's own. Python's ``sqlite3`` and the bundled SQLite must not both

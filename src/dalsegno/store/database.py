@@ -50,6 +50,8 @@ class Database:
         self.place = Place(self.url)
         self._engine = new_engine(self.url)
         self._writing_engine = self._engine.execution_options(begin="BEGIN IMMEDIATE")
+        #: How many transactions have failed because of the database.
+        self.failures = 0
 
     @property
     def is_sqlite(self) -> bool:
@@ -61,14 +63,23 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with self.place.explained(), self._engine.begin() as connection:
+        with self._counted(), self._engine.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that commits at the end of the block, or does nothing if the block raises."""
-        with self.place.explained(), self._writing_engine.begin() as connection:
+        with self._counted(), self._writing_engine.begin() as connection:
             yield connection
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            with self.place.explained():
+                yield
+        except PlatformError:
+            self.failures += 1
+            raise
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:

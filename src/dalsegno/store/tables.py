@@ -101,6 +101,7 @@ captures = Table(
     Column("reason", Text),
     Column("dropped_at", Moment),
     Index("ix_captures_consumer", "consumer", "created_at"),
+    Index("ix_captures_created_by", "created_by"),
 )
 
 capture_tables = Table(

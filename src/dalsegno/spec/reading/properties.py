@@ -7,6 +7,7 @@ from typing import Any
 
 from dalsegno.model.workflow import DEFAULT_STEP_CONCURRENCY, Properties, RunRule, RunStrategy
 from dalsegno.spec import names
+from dalsegno.spec.alerting import read_alerting
 from dalsegno.spec.fields import Fields, chosen
 from dalsegno.spec.nodes import MapNode, Node, Scalar, plain
 
@@ -38,7 +39,7 @@ def _properties(fields: Fields, *, has_description: bool = True) -> Properties:
         "owner": owner,
         "run_strategy": strategy,
         "step_concurrency": fields.number("step_concurrency", low=1, high=CONCURRENCY) or DEFAULT_STEP_CONCURRENCY,
-        "alerting": fields.data("alerting"),
+        "alerting": read_alerting(fields),
         "extra": extra,
     }
     if has_description:

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, insert, inspect, select
 
+from dalsegno.store import run_tables, service_tables
 from dalsegno.store.database import Database
-from dalsegno.store.run_tables import runs
-from dalsegno.store.tables import schema_version
+from dalsegno.store.tables import metadata, schema_version
 
+#: All tables share ``metadata``, and are in it once these modules are loaded.
+_OTHER_TABLES = (run_tables, service_tables)
 #: The newest step under ``versions``.
-HEAD = "0004"
+HEAD = "0008"
 
 
 def migrate(database: Database) -> None:
@@ -29,8 +31,7 @@ def migrate(database: Database) -> None:
         # Asked again: whoever held the lock before us may have done it.
         found = version(connection)
         if found is None:
-            # All tables share it, and are in it once both modules are loaded.
-            runs.metadata.create_all(connection, checkfirst=False)
+            metadata.create_all(connection, checkfirst=False)
             connection.execute(insert(schema_version).values(version_num=HEAD))
         elif found != HEAD:
             from dalsegno.store.migrations.steps import upgrade  # noqa: PLC0415 (Alembic takes half a second)
@@ -43,3 +44,8 @@ def version(connection: Connection) -> str | None:
     if not inspect(connection).has_table(schema_version.name):
         return None
     return connection.scalar(select(schema_version.c.version_num))
+
+
+def is_right_schema(connection: Connection) -> bool:
+    """Whether we can go on working with it; one that is newer was let pass by whoever upgraded it."""
+    return (version(connection) or "") >= HEAD

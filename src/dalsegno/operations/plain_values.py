@@ -1,0 +1,50 @@
+"""Values as JSON can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import Any
+
+from dalsegno.errors import DalsegnoError, InvalidWorkflow, Problem
+from dalsegno.model.snapshots import Position
+from dalsegno.model.tables import TableName
+
+
+def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of value
+    """What JSON can hold: tables by name, moments in ISO 8601, the rest by their fields."""
+    match value:
+        case TableName():
+            return str(value)
+        case Position():
+            # Snapshot ids need 64 bits; many JSON readers keep 53 of a number, and would name another snapshot.
+            named = {item.name: getattr(value, item.name) for item in fields(value)}
+            return named | {"snapshot_id": None if value.snapshot_id is None else str(value.snapshot_id)}
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple() | frozenset():
+            return [plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    return value
+
+
+def error_fields(error: DalsegnoError) -> dict[str, Any]:
+    found: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    if isinstance(error, InvalidWorkflow):
+        found["problems"] = [problem_fields(each) for each in error.problems]
+    return found
+
+
+def problem_fields(problem: Problem) -> dict[str, Any]:
+    return {
+        "severity": "warning" if problem.is_warning else "error",
+        "message": problem.message,
+        "hint": problem.hint,
+        "line": problem.line,
+        "column": problem.column,
+        "path": problem.path,
+    }

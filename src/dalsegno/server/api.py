@@ -1,0 +1,228 @@
+"""What can be asked over HTTP, and of whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dalsegno.errors import DalsegnoError, DataError, NotReached, PlatformError, UnknownName, UserError
+from dalsegno.model.runs import Ending
+from dalsegno.operations import tokens
+from dalsegno.operations.figures import Figures
+from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.plain_values import error_fields, plain
+from dalsegno.operations.service import Service
+from dalsegno.server.metrics import Metrics
+
+#: The first that fits counts.
+STATUS_CODES: tuple[tuple[type[DalsegnoError], int], ...] = (
+    (UnknownName, 404),
+    (NotReached, 409),
+    (UserError, 400),
+    (DataError, 409),
+    (PlatformError, 503),
+)
+#: Parameters of a run are small.
+_LARGEST_BODY = 1024 * 1024
+_MOST_RUNS = 1000
+_ACTOR = "api"
+
+Fields = Mapping[str, Any]
+#: What a verb answers: a status and something that JSON can hold.
+Answer = tuple[int, Any]
+Verb = Callable[[Orchestrator, Request, Fields], Answer]
+
+
+class Api:
+    """Answers for a service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.metrics = Metrics(self._figures, service.clock)
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/health", self._health),
+                Route("/ready", self._ready),
+                Route("/metrics", self._metrics),
+                self._verb("POST", "/api/workflows/{workflow}/runs", start_run),
+                self._verb("GET", "/api/runs", list_runs),
+                self._verb("POST", "/api/runs/{run:path}/stop", stop_run),
+                self._verb("POST", "/api/runs/{run:path}/kill", kill_run),
+                self._verb("POST", "/api/runs/{run:path}/restart", restart_run),
+                self._verb("GET", "/api/runs/{run:path}", show_run),
+            ],
+            exception_handlers={HTTPException: _refusal},
+        )
+
+    def _figures(self) -> Figures:
+        return Figures(self.service.store, self.service.clock(), self.service.node_id)
+
+    # For anybody.
+
+    async def _health(self, _: Request) -> Response:
+        """Whether the process is alive: that it answers says so."""
+        return JSONResponse({"status": "alive"})
+
+    async def _ready(self, _: Request) -> Response:
+        found = await run_in_threadpool(self.service.problems)
+        return JSONResponse({"is_ready": not found, "problems": found}, status_code=503 if found else 200)
+
+    # For those who have a token.
+
+    async def _metrics(self, request: Request) -> Response:
+        return await run_in_threadpool(self._told, request)
+
+    def _told(self, request: Request) -> Response:
+        if (refused := self._refused(request)) is not None:
+            return refused
+        return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    def _verb(self, method: str, path: str, verb: Verb) -> Route:
+        async def endpoint(request: Request) -> Response:
+            body = await _body(request)
+            return await run_in_threadpool(self._called, verb, request, body)
+
+        return Route(path, endpoint, methods=[method])
+
+    def _called(self, verb: Verb, request: Request, body: bytes | None) -> Response:
+        if (refused := self._refused(request)) is not None:
+            return refused
+        if body is None:
+            return _error(413, UserError(f"The body is larger than {_LARGEST_BODY} bytes."))
+        try:
+            status, value = verb(self._orchestrator(), request, _fields(body))
+        except DalsegnoError as error:
+            return _error(next((code for kind, code in STATUS_CODES if isinstance(error, kind)), 500), error)
+        return JSONResponse(plain(value), status_code=status)
+
+    def _orchestrator(self) -> Orchestrator:
+        return Orchestrator(self.service.settings, self.service.store, clock=self.service.clock, actor=_ACTOR)
+
+    def _refused(self, request: Request) -> Response | None:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        try:
+            if scheme.lower() == "bearer" and tokens.is_valid(self.service.store, token.strip()):
+                return None
+        except PlatformError as error:
+            return _error(503, error)
+        message = "A token is missing." if not scheme else "The token is not valid."
+        error = UserError(
+            message, hint="Send the header 'Authorization: Bearer TOKEN'. A new one: dalsegno server token"
+        )
+        return _error(401, error, {"WWW-Authenticate": "Bearer"})
+
+
+# The verbs.
+
+
+def start_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
+    _refuse_others(fields, "params", "idempotency_key", "version")
+    run = orchestrator.start(
+        request.path_params["workflow"],
+        _typed(fields, "params", dict, {}),
+        version=str(fields.get("version", "default")),
+        idempotency_key=_typed(fields, "idempotency_key", str, None),
+    )
+    return 200 if run.is_repeated else 201, run
+
+
+def list_runs(orchestrator: Orchestrator, request: Request, _: Fields) -> Answer:
+    asked = request.query_params
+    limit = asked.get("limit", "20")
+    if not limit.isdecimal() or not 1 <= int(limit) <= _MOST_RUNS:
+        raise UserError(f"limit is {limit!r}, expected a whole number from 1 to {_MOST_RUNS}.")
+    runs = orchestrator.list_runs(asked.get("workflow"), status=asked.getlist("status"), limit=int(limit))
+    return 200, {"runs": runs}
+
+
+def show_run(orchestrator: Orchestrator, request: Request, _: Fields) -> Answer:
+    run = orchestrator.run(request.path_params["run"])
+    return 200, {"run": run, "steps": orchestrator.steps(run.id)}
+
+
+def stop_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
+    return _end(orchestrator, request, fields, Ending.STOP)
+
+
+def kill_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
+    return _end(orchestrator, request, fields, Ending.KILL)
+
+
+def _end(orchestrator: Orchestrator, request: Request, fields: Fields, ending: Ending) -> Answer:
+    _refuse_others(fields)
+    run = orchestrator.run(request.path_params["run"])
+    if run.status.is_final:
+        error = UserError(f"{run.name} has ended: it is {run.status}.", hint="Only a run that goes on can be ended.")
+        return 409, {"error": error_fields(error)}
+    return 202, orchestrator.end(run.id, ending)
+
+
+def restart_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
+    _refuse_others(fields, "params")
+    run = orchestrator.run(request.path_params["run"])
+    if not run.status.is_final:
+        error = UserError(f"{run.name} goes on: it is {run.status}.", hint="It can be restarted once it has ended.")
+        return 409, {"error": error_fields(error)}
+    return 202, orchestrator.restart(run.id, params=_typed(fields, "params", dict, None))
+
+
+# What was sent.
+
+
+async def _body(request: Request) -> bytes | None:
+    """None if it is too large."""
+    found = bytearray()
+    async for part in request.stream():
+        found += part
+        if len(found) > _LARGEST_BODY:
+            return None
+    return bytes(found)
+
+
+def _fields(body: bytes) -> Fields:
+    if not body.strip():
+        return {}
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"The body is no JSON: {error}.") from None
+    if not isinstance(found, dict):
+        raise UserError("The body must be a JSON object.", hint='For instance: {"params": {"day": "2026-01-31"}}')
+    return found
+
+
+def _refuse_others(fields: Fields, *known: str) -> None:
+    for name in fields.keys() - set(known):
+        expected = f"Known are: {', '.join(known)}." if known else "Send no body."
+        raise UserError(f"There is no field {name!r}.", hint=expected)
+
+
+def _typed(fields: Fields, name: str, kind: type, default: Any) -> Any:
+    value = fields.get(name, default)
+    if value is not default and not isinstance(value, kind):
+        wanted = "an object" if kind is dict else "a text"
+        raise UserError(f"{name} must be {wanted}, found {type(value).__name__}.")
+    return value
+
+
+def _error(status: int, error: DalsegnoError, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": error_fields(error)}, status_code=status, headers=dict(headers or {}))
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    """What Starlette itself refuses, in the same form."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    said = str(getattr(error, "detail", "")) or "Something went wrong"
+    headers = getattr(error, "headers", None)
+    hint = "See docs/reference/http.md for what there is." if status in (404, 405) else None
+    return _error(status, UserError(f"{said}.", hint=hint), headers)

@@ -1,0 +1,67 @@
+"""Figures in the words of Prometheus."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from threading import Lock
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dalsegno.errors import PlatformError
+from dalsegno.operations.figures import Figure, Figures
+
+log = logging.getLogger(__name__)
+
+#: For how long figures are good enough: several may ask, and each answer costs the store something.
+_KEPT_SECONDS = 5.0
+
+
+class Metrics(Collector):
+    """Reads figures when somebody asks, and not more often than every few seconds."""
+
+    def __init__(self, figures: Callable[[], Figures], clock: Callable[[], datetime]) -> None:
+        self._make, self._clock = figures, clock
+        self._lock = Lock()
+        self._figures: Figures | None = None
+        self._known: list[Metric] = []
+        self._read_at: float | None = None
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the registry would else ask the store when it is made."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        with self._lock:
+            if self._read_at is None or time.monotonic() - self._read_at >= _KEPT_SECONDS:
+                self._known, self._read_at = self._read(), time.monotonic()
+            found = list(self._known)
+        yield from found
+
+    def _read(self) -> list[Metric]:
+        try:
+            self._figures = self._figures or self._make()
+            found = [_metric(figure) for figure in self._figures.read(self._clock())]
+        except PlatformError as error:
+            log.warning("the store failed, so there are no metrics: %s", error)
+            found = []
+        up = GaugeMetricFamily("dalsegno_store_up", "Whether the store could be read.", value=float(bool(found)))
+        return [up, *found]
+
+
+def _metric(figure: Figure) -> Metric:
+    family = CounterMetricFamily if figure.is_total else GaugeMetricFamily
+    metric = family(figure.name, figure.help, labels=figure.labels)
+    for labels, value in figure.values.items():
+        metric.add_metric(labels, value)
+    return metric
