@@ -21,6 +21,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"steps"}),
     frozenset({"engine"}),
     frozenset({"operations"}),
+    frozenset({"server"}),
     frozenset({"cli"}),
 )
 HEIGHT = {package: height for height, layer in enumerate(LAYERS) for package in layer}

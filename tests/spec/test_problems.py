@@ -56,6 +56,30 @@ def in_step(fields: str) -> str:
         ),
         (in_workflow("timeout: 121 days"), "3:12: the timeout '121 days' must be above 0 and at most 120 days"),
         (in_workflow("timeout: 0"), "3:12: the timeout '0' must be above 0 and at most 120 days"),
+        (
+            in_workflow("alerting: {on_failure: [a b]}"),
+            "3:27: 'a b' cannot be the name of a channel; write the NAME of a [notifications.NAME] in dalsegno.toml",
+        ),
+        (
+            in_workflow("alerting: {on_failure: {ops: 1}}"),
+            "3:26: 'on_failure' must be a list, found a mapping",
+        ),
+        (
+            in_workflow("alerting: {on_late: ops}"),
+            "3:23: 'on_late' needs 'complete_within'; write for instance complete_within: 2h",
+        ),
+        (
+            in_workflow("alerting: {max_lag: 1h}"),
+            "3:23: 'max_lag' does not say whom to tell; write for instance on_lag: [ops]",
+        ),
+        (
+            in_workflow("alerting: {on_failure: ops, complete_within: soon}"),
+            "3:48: 'soon' is no duration; write for instance 30min, 2h or 1 day",
+        ),
+        (
+            in_workflow("alerting: {on_failure: ops, max_lag: 0s}"),
+            "3:40: 'max_lag' must be above 0 and at most 120 days, found '0s'",
+        ),
         (in_workflow("criticality: hihg"), "3:16: 'criticality' cannot be 'hihg'; did you mean 'HIGH'?"),
         (
             in_workflow("instance_step_concurrency: 1000"),

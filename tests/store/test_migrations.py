@@ -47,6 +47,13 @@ ROWS: dict[str, list[str]] = {
            VALUES ('w', 'time', '@daily UTC', {now}, {now}, '{{}}')""",
         """INSERT INTO leases (name, owner, term, beat) VALUES ('triggers', 'a', 1, 7)""",
     ],
+    "0008": [
+        """INSERT INTO tokens (digest, created_at, created_by) VALUES ('d', {now}, 'ada')""",
+        """INSERT INTO outbox (key, channel, message, created_at, next_at, attempts)
+           VALUES ('run r 1 failed', 'ops', '{{}}', {now}, {now}, 0)""",
+        """INSERT INTO lags (consumer, table_name, measured_at) VALUES ('daily', 'lake.db.playback', {now})""",
+        """INSERT INTO progress (name, upto) VALUES ('traces', 7)""",
+    ],
 }
 LITERALS = {
     "sqlite": {"now": "1800000000000000", "true": "1", "false": "0"},

@@ -8,7 +8,7 @@ import pytest
 
 from dalsegno.errors import SettingsError, UnknownName
 from dalsegno.iceberg.catalogs import pyiceberg_properties, spark_configuration
-from dalsegno.settings import Settings, load
+from dalsegno.settings import ChannelType, Encryption, Settings, load
 
 
 def written(folder: Path, text: str, **environment: str) -> Settings:
@@ -150,5 +150,57 @@ def test_what_steps_may_do(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_of_steps(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        written(tmp_path, text)
+
+
+def test_notifications(tmp_path: Path) -> None:
+    settings = written(
+        tmp_path,
+        """
+        listen = "0.0.0.0:80"
+        keep_runs_days = 7
+        [notifications.ops]
+        type = "slack"
+        url = "${HOOK}"
+        [notifications.on-call]
+        url = "https://example.com/hook"
+        headers = { Authorization = "Bearer ${HOOK}" }
+        [notifications.mail]
+        type = "email"
+        host = "smtp.example.com"
+        from = "dalsegno@example.com"
+        to = "ada@example.com"
+        user = "dalsegno"
+        password = "${HOOK}"
+        """,
+        HOOK="https://hooks.example.com/T0",
+    )
+    assert (settings.listen, settings.keep_runs_days, settings.keep_logs_days) == ("0.0.0.0:80", 7, 30)
+    ops, on_call, mail = (settings.notifications[name] for name in ("ops", "on-call", "mail"))
+    assert (ops.type, ops.url) == (ChannelType.SLACK, "https://hooks.example.com/T0")
+    assert on_call.type is ChannelType.WEBHOOK
+    assert on_call.headers == {"Authorization": "Bearer https://hooks.example.com/T0"}
+    assert (mail.sender, mail.to, mail.port) == ("dalsegno@example.com", ("ada@example.com",), 587)
+    assert mail.encryption is Encryption.STARTTLS
+    assert "hooks.example.com" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("notifications = 1", r"\[notifications\] must hold one table per channel"),
+        ("[notifications]\nops = 1", r"\[notifications.ops\] must be a table, found 1"),
+        ("[notifications.ops]\ntype = 'pager'", "type is 'pager', expected one of webhook, slack, email"),
+        ("[notifications.ops]\nencryption = 'some'", "encryption is 'some', expected one of starttls, tls, none"),
+        ("[notifications.ops]\nadress = 'x'", "there is no setting 'adress'"),
+        ("[notifications.ops]", "a channel of type webhook needs 'url'"),
+        ("[notifications.ops]\nurl = 'file:///etc/passwd'", "url must begin with https:// or http://"),
+        ("[notifications.ops]\ntype = 'email'\nhost = 'x'", "a channel of type email needs 'from'"),
+        ("[notifications.ops]\ntype = 'email'\nhost = 'x'\nfrom = 'y'", "a channel of type email needs 'to'"),
+        ("keep_runs_days = 0", "keep_runs_days is 0, expected a whole number above 0"),
+    ],
+)
+def test_wrong_notifications(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         written(tmp_path, text)

@@ -15,6 +15,7 @@ from typing import Any
 from dalsegno.engine.captures import NOTHING, Processed
 from dalsegno.engine.records import Claim
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
+from dalsegno.plan.traces import traceparent
 from dalsegno.settings import Settings
 from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import timeout_of
@@ -73,6 +74,7 @@ class Jobs:
             handle=(handle or {}).get("handle"),
             place=processed.place,
             captures=processed.captures,
+            traceparent=traceparent(claim.run.id, claim.flow.id, claim.step.id, claim.state.attempt),
             is_repeated=bool(processed.captures) and (processed.is_resumed or claim.state.attempt > 1),
         )
 

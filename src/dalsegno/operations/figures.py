@@ -63,11 +63,12 @@ class Figures:
     def _count_runs(self, connection: Connection, now: datetime) -> None:
         """Whoever began earlier may save later: numbers are not in the order in which they can be seen."""
         upto = self._upto
-        for number, at, workflow_id, data in measures.run_events(connection, self._upto):
-            if at < now - _OVERLAP:
-                upto = max(upto, number)
-            if self._is_new(f"event {number}", at) and RunStatus(data["status"]).is_final:
-                self._ended[workflow_id, data["status"]] += 1
+        for event in measures.run_events(connection, self._upto):
+            if event.at < now - _OVERLAP:
+                upto = max(upto, event.number)
+            status = RunStatus(event.data["status"])
+            if self._is_new(f"event {event.number}", event.at) and status.is_final:
+                self._ended[event.workflow_id, status.value] += 1
         self._upto = upto
 
     def _count_captures(self, connection: Connection, now: datetime) -> None:

@@ -12,6 +12,7 @@ from dalsegno.errors import DalsegnoError
 from dalsegno.operations.lateness import Lateness
 from dalsegno.operations.notifying import Sender
 from dalsegno.operations.retention import Retention
+from dalsegno.operations.tracing import Collector, Tracer
 from dalsegno.settings import Settings
 from dalsegno.store import Store
 
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 
 #: What takes long is done less often: it may take this part of the time.
 _SHARE = 0.05
+#: And what fails again and again is tried less often, but every so many seconds at least.
+_LONGEST_WAIT, _COUNTED_FAILURES = 60.0, 10
 
 MayGoOn = Callable[[], bool]
 
@@ -30,6 +33,8 @@ class _Task:
     every: float
     do: Callable[[MayGoOn], object]
     next_at: float = 0.0
+    #: How often it has failed in a row.
+    failures: int = 0
 
 
 class Upkeep:
@@ -49,6 +54,8 @@ class Upkeep:
             _Task("measuring lags", 60, late.measure),
             _Task("deleting old runs", 3600, Retention(settings, store, clock).forget_runs),
         ]
+        if (collector := Collector.from_environment()) is not None:
+            self._tasks.append(_Task("telling traces", 2, Tracer(store, collector, clock).tell))
 
     def look(self, may_go_on: MayGoOn) -> None:
         """Do what it is time for, as long as it is ours to do."""
@@ -56,11 +63,19 @@ class Upkeep:
             began = self._stopwatch()
             if began < task.next_at or not may_go_on():
                 continue
-            try:
-                task.do(may_go_on)
-            except DalsegnoError as error:
-                log.warning("%s failed, trying again: %s", task.name, error)
-            except Exception:
-                log.exception("%s failed inside of dalsegno", task.name)
+            self._do(task, may_go_on)
             ended = self._stopwatch()
-            task.next_at = ended + max(task.every, (ended - began) / _SHARE)
+            wait = min(task.every * 2**task.failures, max(_LONGEST_WAIT, task.every))
+            task.next_at = ended + max(wait, (ended - began) / _SHARE)
+
+    @staticmethod
+    def _do(task: _Task, may_go_on: MayGoOn) -> None:
+        try:
+            task.do(may_go_on)
+            task.failures = 0
+        except DalsegnoError as error:
+            task.failures = min(task.failures + 1, _COUNTED_FAILURES)
+            log.warning("%s failed, trying again: %s", task.name, error)
+        except Exception:
+            task.failures = min(task.failures + 1, _COUNTED_FAILURES)
+            log.exception("%s failed inside of dalsegno", task.name)

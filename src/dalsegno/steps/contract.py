@@ -92,6 +92,8 @@ class Work:
     place: str = ""
     #: Whether an earlier attempt, or another run, may have written something for these captures.
     is_repeated: bool = False
+    #: Its place in the trace of its run, as W3C's trace context writes it.
+    traceparent: str = ""
 
     @property
     def log(self) -> Path:

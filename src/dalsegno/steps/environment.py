@@ -17,6 +17,8 @@ INHERITED = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "JAVA_HOME"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
 )
+#: Where traces go, if anybody wants them.
+OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 #: Names of files in the attempt's folder.
 PARAMS_FILE, OUTPUT_FILE = "params.json", "output"
 
@@ -45,6 +47,8 @@ def job_environment(work: Work, variables: Mapping[str, str]) -> dict[str, str]:
         "DALSEGNO_PARAMS": str(work.folder / PARAMS_FILE),
         "DALSEGNO_OUTPUT": str(work.folder / OUTPUT_FILE),
         **({"DALSEGNO_CAPTURES": str(work.folder / CAPTURES_FILE)} if work.captures else {}),
+        # What the job tells of itself becomes a part of the run's trace.
+        **({"TRACEPARENT": work.traceparent} if work.traceparent and os.environ.get(OTLP_ENDPOINT) else {}),
     }
 
 

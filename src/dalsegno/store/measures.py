@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -53,15 +54,24 @@ def last_event(connection: Connection) -> int:
     return connection.execute(select(func.max(events.c.id))).scalar() or 0
 
 
-def run_events(connection: Connection, after: int) -> list[tuple[int, datetime, str, Mapping[str, Any]]]:
-    """(number, when, workflow, what) of what became of runs."""
+@dataclass(frozen=True)
+class RunEvent:
+    number: int
+    at: datetime
+    run_id: str
+    workflow_id: str
+    data: Mapping[str, Any]
+
+
+def run_events(connection: Connection, after: int) -> list[RunEvent]:
+    """What became of runs, behind the event of this number."""
     found = (
-        select(events.c.id, events.c.happened_at, runs.c.workflow_id, events.c.data)
+        select(events.c.id, events.c.happened_at, runs.c.id, runs.c.workflow_id, events.c.data)
         .join(runs, runs.c.id == events.c.run_id)
         .where(events.c.id > after, events.c.kind == "run")
         .order_by(events.c.id)
     )
-    return [(number, at, workflow_id, data) for number, at, workflow_id, data in connection.execute(found)]
+    return [RunEvent(*row) for row in connection.execute(found)]
 
 
 def marks(connection: Connection) -> list[Row]:

@@ -55,3 +55,12 @@ lags = Table(
     # Since when people know that it is too much; None: it is not, or nobody asked to be told.
     Column("told_at", Moment),
 )
+
+#: How far something that goes through all events has come.
+progress = Table(
+    "progress",
+    metadata,
+    Column("name", Text, primary_key=True),
+    # The number of an event.
+    Column("upto", BigInteger, nullable=False),
+)

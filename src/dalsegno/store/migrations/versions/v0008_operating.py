@@ -1,4 +1,4 @@
-"""Tokens of the server, messages to people, and how far consumers are behind."""
+"""Tokens of the server, messages to people, how far consumers are behind, and traces were told."""
 
 from typing import Any
 
@@ -50,6 +50,13 @@ def upgrade() -> None:
         sa.Column("problem", sa.Text()),
         sa.Column("told_at", moment()),
         sa.PrimaryKeyConstraint("consumer", "table_name", name="pk_lags"),
+    )
+
+    op.create_table(
+        "progress",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("upto", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_progress"),
     )
 
     # Runs that captures name are kept for as long as these are.

@@ -1,0 +1,314 @@
+"""What the server answers, and to whom."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dalsegno.clock import utc_now
+from dalsegno.errors import PlatformError, UserError
+from dalsegno.operations.readiness import Pulse
+from dalsegno.operations.service import Role, Service
+from dalsegno.operations.tokens import first_token, is_valid, new_token
+from dalsegno.server.listening import address_of, listening
+from tests.engine.support import Place, noop, shell
+
+FAILING = shell("a", "exit 1", retry_policy={"error_retry_limit": 0})
+
+
+class Client:
+    """Asks one server, with a token or without."""
+
+    def __init__(self, place: Place, service: Service, address: str) -> None:
+        self.place, self.service, self.address = place, service, address
+        self.token: str | None = first_token(place.orchestrator.store, by="ada", now=utc_now())
+
+    def raw(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
+        if self.token is not None:
+            headers = {"Authorization": f"Bearer {self.token}", **headers}
+        request = urllib.request.Request(f"http://{self.address}{path}", body, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read(), answer.headers
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read(), error.headers
+
+    def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        code, text, _ = self.raw(method, path, None if body is None else json.dumps(body).encode())
+        return code, json.loads(text)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    place = Place.at(tmp_path)
+    service = Service(place.orchestrator.settings, place.orchestrator.store, [Role.API])
+    with listening(service, "127.0.0.1:0") as address:
+        yield Client(place, service, address)
+    place.orchestrator.close()
+
+
+# Who is let in.
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/metrics"),
+        ("GET", "/api/runs"),
+        ("GET", "/api/runs/w/1"),
+        ("POST", "/api/workflows/w/runs"),
+        ("POST", "/api/runs/w/1/stop"),
+        ("POST", "/api/runs/w/1/kill"),
+        ("POST", "/api/runs/w/1/restart"),
+    ],
+)
+@pytest.mark.parametrize("token", [None, "", "dalsegno_wrong", "ünknown"])
+def test_nothing_without_a_token(client: Client, method: str, path: str, token: str | None) -> None:
+    client.place.push("w", noop("a"))
+    client.token = None
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    code, text, answered = client.raw(method, path, **headers)
+    assert (code, answered["WWW-Authenticate"]) == (401, "Bearer")
+    assert json.loads(text)["error"]["hint"].endswith("dalsegno server token")
+    assert client.place.orchestrator.list_runs() == []
+
+
+def test_every_route_but_two_is_closed(client: Client) -> None:
+    from starlette.routing import Route
+
+    from dalsegno.server.api import Api
+
+    client.token = None
+    for route in Api(client.service).app().routes:
+        assert isinstance(route, Route)
+        path = route.path.replace("{run:path}", "w/1").replace("{workflow}", "w")
+        method = "POST" if "POST" in (route.methods or ()) else "GET"
+        code, _, _ = client.raw(method, path)
+        assert code == (200 if route.path in ("/health", "/ready") else 401), route.path
+
+
+def test_a_host_header_changes_nothing(client: Client) -> None:
+    client.token = None
+    code, _, _ = client.raw("GET", "/api/runs", Host="127.0.0.1/health?")
+    assert code in (400, 401)
+
+
+def test_a_new_token_takes_the_place_of_the_old_ones(client: Client) -> None:
+    store, old = client.place.orchestrator.store, client.token
+    assert old is not None
+    assert first_token(store, by="ada", now=utc_now()) is None
+    new = new_token(store, by="ada", now=utc_now())
+    assert (is_valid(store, old), is_valid(store, new)) == (False, True)
+    assert client("GET", "/api/runs")[0] == 401
+    client.token = new
+    assert client("GET", "/api/runs")[0] == 200
+    with store.database.reading() as connection:
+        kept = connection.exec_driver_sql("SELECT * FROM tokens").all()
+    assert new not in str(kept)
+    assert old not in str(kept)
+
+
+# Health.
+
+
+def test_health_and_readiness(client: Client) -> None:
+    client.token = None
+    assert client("GET", "/health") == (200, {"status": "alive"})
+    assert client("GET", "/ready") == (200, {"is_ready": True, "problems": []})
+
+
+def test_not_ready_when_a_loop_hangs(client: Client) -> None:
+    seconds = 0.0
+    client.service.pulse = Pulse(lambda: seconds)
+    client.service.pulse.beat("workers")
+    seconds = 44
+    assert client("GET", "/ready")[0] == 200
+    seconds = 46
+    code, found = client("GET", "/ready")
+    assert (code, found["problems"]) == (503, ["The loop 'workers' gives no sign of life."])
+    client.service.pulse.beat("workers")
+    assert client("GET", "/ready")[0] == 200
+
+
+def test_not_ready_without_the_store(client: Client) -> None:
+    with client.place.orchestrator.store.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE dalsegno_version SET version_num = '0001'")
+    assert client("GET", "/ready")[0] == 503
+    with client.place.orchestrator.store.database.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE dalsegno_version")
+    assert client("GET", "/ready")[0] == 503
+    assert client("GET", "/health")[0] == 200
+
+
+def test_not_ready_when_it_is_about_to_end(client: Client) -> None:
+    client.service.stop()
+    assert client("GET", "/ready") == (503, {"is_ready": False, "problems": ["The service is about to end."]})
+
+
+def test_a_service_that_works_is_ready(client: Client) -> None:
+    running = Service(
+        client.place.orchestrator.settings, client.place.orchestrator.store, [Role.TRIGGERS, Role.WORKERS]
+    )
+    thread = threading.Thread(target=running.run)
+    thread.start()
+    try:
+        client.place.push("w", noop("a"))
+        _, made = client("POST", "/api/workflows/w/runs")
+        wait_for(lambda: client("GET", f"/api/runs/{made['id']}")[1]["run"]["status"] == "SUCCEEDED")
+        assert running.problems() == []
+        assert {"workers", "triggers"} == set(running.pulse._beats)
+    finally:
+        running.stop()
+        thread.join()
+
+
+# Metrics.
+
+
+def test_metrics(client: Client) -> None:
+    client.place.push("w", noop("a"))
+    client.raw("GET", "/metrics")
+    client.place.start("w")
+    client.service.store.database.failures = 3
+    from dalsegno.server import metrics
+
+    code, text, headers = client.raw("GET", "/metrics")
+    assert (code, headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    assert "dalsegno_store_errors_total 0.0" in text.decode(), "it is asked again only after a while"
+    metrics._KEPT_SECONDS, kept = 0.0, metrics._KEPT_SECONDS
+    text = client.raw("GET", "/metrics")[1]
+    metrics._KEPT_SECONDS = kept
+    lines = text.decode().splitlines()
+    assert 'dalsegno_runs_open{status="IN_PROGRESS",workflow="w"} 1.0' in lines
+    assert "dalsegno_store_errors_total 3.0" in lines
+    assert "dalsegno_store_up 1.0" in lines
+
+
+# Runs.
+
+
+def test_start_and_show(client: Client) -> None:
+    client.place.push("w", noop("a"), params={"x": {"type": "LONG", "value": 1}})
+    code, made = client("POST", "/api/workflows/w/runs", {"params": {"x": 7}, "idempotency_key": "k"})
+    assert (code, made["number"], made["params"]["x"]["value"]) == (201, 1, 7)
+    assert made["initiator"]["by"] == "api"
+    code, again = client("POST", "/api/workflows/w/runs", {"params": {"x": 7}, "idempotency_key": "k"})
+    assert (code, again["id"], again["is_repeated"]) == (200, made["id"], True)
+    client.place.orchestrator.finish(made["id"])
+    for reference in ("w/1", made["id"], "w"):
+        code, found = client("GET", f"/api/runs/{reference}")
+        assert (code, found["run"]["status"]) == (200, "SUCCEEDED")
+        assert [(step["id"], step["status"]) for step in found["steps"]] == [("a", "SUCCEEDED")]
+
+
+def test_list(client: Client) -> None:
+    client.place.push("w", noop("a"))
+    client.place.push("v", FAILING)
+    for workflow_id in ("w", "w", "v"):
+        client.place.run(workflow_id)
+
+    def names(query: str) -> list[str]:
+        code, found = client("GET", f"/api/runs{query}")
+        assert code == 200
+        return [f"{run['workflow_id']}/{run['number']}" for run in found["runs"]]
+
+    assert names("") == ["v/1", "w/2", "w/1"]
+    assert names("?workflow=w&limit=1") == ["w/2"]
+    assert names("?status=failed&status=stopped") == ["v/1"]
+
+
+def test_stop_kill_and_restart(client: Client) -> None:
+    client.place.push("w", FAILING)
+    client.place.start("w")
+    code, stopped = client("POST", "/api/runs/w/1/stop")
+    assert (code, stopped["status"]) == (202, "STOPPED")
+    assert client("POST", "/api/runs/w/1/stop")[0] == 409
+    code, again = client("POST", "/api/runs/w/1/restart")
+    assert (code, again["status"], again["attempt"]) == (202, "IN_PROGRESS", 2)
+    assert client("POST", "/api/runs/w/1/restart")[0] == 409
+    assert client("POST", "/api/runs/w/1/kill")[1]["status"] == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code", "said"),
+    [
+        ("GET", "/api/runs/nothing/1", None, 404, "There is no run 'nothing/1'"),
+        ("POST", "/api/workflows/nothing/runs", None, 404, "There is no workflow 'nothing'."),
+        ("POST", "/api/workflows/w/runs", b"{", 400, "The body is no JSON"),
+        ("POST", "/api/workflows/w/runs", b"[1]", 400, "The body must be a JSON object."),
+        ("POST", "/api/workflows/w/runs", b'{"param": {}}', 400, "There is no field 'param'."),
+        ("POST", "/api/workflows/w/runs", b'{"params": 1}', 400, "params must be an object, found int."),
+        ("POST", "/api/workflows/w/runs", b'{"idempotency_key": 1}', 400, "idempotency_key must be a text"),
+        ("POST", "/api/workflows/w/runs", b"[" * 100_000, 400, "The body is no JSON"),
+        ("POST", "/api/workflows/w/runs", b" " * 1_100_000, 413, "The body is larger than"),
+        ("POST", "/api/runs/w/1/stop", b'{"x": 1}', 400, "There is no field 'x'."),
+        ("GET", "/api/runs?limit=many", None, 400, "limit is 'many'"),
+        ("GET", "/api/runs?status=fine", None, 400, "There is no status 'fine' of runs."),
+        ("GET", "/api/nothing", None, 404, "Not Found."),
+        ("PUT", "/api/runs", None, 405, "Method Not Allowed."),
+    ],
+)
+def test_mistakes(client: Client, method: str, path: str, body: bytes | None, code: int, said: str) -> None:
+    client.place.push("w", noop("a"))
+    found, text, _ = client.raw(method, path, body)
+    assert (found, json.loads(text)["error"]["message"][: len(said)]) == (code, said)
+
+
+def test_many_at_once(client: Client) -> None:
+    client.place.push("w", noop("a"))
+    codes: list[int] = []
+
+    def start() -> None:
+        codes.extend(client("POST", "/api/workflows/w/runs")[0] for _ in range(5))
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [201] * 30
+    assert len(client.place.orchestrator.list_runs("w", limit=100)) == 30
+
+
+# Where it listens.
+
+
+@pytest.mark.parametrize("listen", ["8484", "here", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"])
+def test_no_address(listen: str) -> None:
+    with pytest.raises(UserError, match="expected HOST:PORT"):
+        address_of(listen)
+
+
+def test_addresses() -> None:
+    assert address_of("0.0.0.0:80") == ("0.0.0.0", 80)
+    assert address_of("[::1]:8484") == ("::1", 8484)
+
+
+def test_a_place_that_is_taken(client: Client) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(PlatformError, match="Address already in use"),
+            listening(client.service, f"127.0.0.1:{port}"),
+        ):
+            pass
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    patience = threading.Event()
+    for _ in range(400):
+        if condition():
+            return
+        patience.wait(0.05)
+    raise AssertionError("it never happened")
