@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -128,7 +127,7 @@ def test_mistakes(options: list[str], said: str, run: Commands) -> None:
 def test_backup(run: Commands) -> None:
     (run.folder / "hello.yaml").write_text(WORKFLOW)
     run("push", "hello.yaml")
-    assert run.json("backup", "copy.db") == {"file": "copy.db", "bytes": os.stat("copy.db").st_size}
+    assert run.json("backup", "copy.db") == {"file": "copy.db", "bytes": Path("copy.db").stat().st_size}
     again = run("backup", "copy.db")
     assert (again.code, again.err) == (
         2,

@@ -26,13 +26,8 @@ class Pulse:
         with self._lock:
             self._beats[loop] = self._stopwatch()
 
-    def end(self, loop: str) -> None:
-        """It has come to its end, as it should not unless the service does."""
-        with self._lock:
-            self._beats[loop] = float("-inf")
-
     def silent(self) -> Mapping[str, float]:
-        """For how many seconds each loop that hangs, or has ended, has not been seen."""
+        """For how many seconds each loop that hangs has not been seen."""
         with self._lock:
             now = self._stopwatch()
             return {loop: now - at for loop, at in self._beats.items() if now - at > _SILENCE_SECONDS}

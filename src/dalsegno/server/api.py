@@ -61,44 +61,42 @@ class Api:
                 self._verb("POST", "/api/runs/{run:path}/restart", restart_run),
                 self._verb("GET", "/api/runs/{run:path}", show_run),
             ],
-            exception_handlers={HTTPException: _refusal},
+            exception_handlers={HTTPException: _refusal, Exception: _refusal},
         )
 
     def _figures(self) -> Figures:
         return Figures(self.service.store, self.service.clock(), self.service.node_id)
 
-    # For anybody.
+    # For anybody. What is not ``async`` runs in a thread.
 
     async def _health(self, _: Request) -> Response:
         """Whether the process is alive: that it answers says so."""
         return JSONResponse({"status": "alive"})
 
-    async def _ready(self, _: Request) -> Response:
-        found = await run_in_threadpool(self.service.problems)
+    def _ready(self, _: Request) -> Response:
+        found = self.service.problems()
         return JSONResponse({"is_ready": not found, "problems": found}, status_code=503 if found else 200)
 
     # For those who have a token.
 
-    async def _metrics(self, request: Request) -> Response:
-        return await run_in_threadpool(self._told, request)
-
-    def _told(self, request: Request) -> Response:
+    def _metrics(self, request: Request) -> Response:
         if (refused := self._refused(request)) is not None:
             return refused
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def _verb(self, method: str, path: str, verb: Verb) -> Route:
         async def endpoint(request: Request) -> Response:
+            # Before anything that was sent is looked at.
+            if (refused := await run_in_threadpool(self._refused, request)) is not None:
+                return refused
             body = await _body(request)
+            if body is None:
+                return _error(413, UserError(f"The body is larger than {_LARGEST_BODY} bytes."))
             return await run_in_threadpool(self._called, verb, request, body)
 
         return Route(path, endpoint, methods=[method])
 
-    def _called(self, verb: Verb, request: Request, body: bytes | None) -> Response:
-        if (refused := self._refused(request)) is not None:
-            return refused
-        if body is None:
-            return _error(413, UserError(f"The body is larger than {_LARGEST_BODY} bytes."))
+    def _called(self, verb: Verb, request: Request, body: bytes) -> Response:
         try:
             status, value = verb(self._orchestrator(), request, _fields(body))
         except DalsegnoError as error:

@@ -16,6 +16,8 @@ from dalsegno.server.api import Api
 
 #: How long open requests may take once the service is to end.
 _PATIENCE_SECONDS = 5
+#: How many requests at once; more are refused, with 503.
+_MOST_AT_ONCE = 200
 #: How often to look whether it has begun to listen.
 _LOOK_SECONDS = 0.005
 
@@ -34,6 +36,7 @@ def listening(service: Service, listen: str) -> Iterator[str]:
             # Our own settings of logs stay.
             log_config=None,
             server_header=False,
+            limit_concurrency=_MOST_AT_ONCE,
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         server = uvicorn.Server(config)
