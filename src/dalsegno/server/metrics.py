@@ -60,8 +60,11 @@ class Metrics(Collector):
 
 
 def _metric(figure: Figure) -> Metric:
-    family = CounterMetricFamily if figure.is_total else GaugeMetricFamily
-    metric = family(figure.name, figure.help, labels=figure.labels)
+    metric = (
+        CounterMetricFamily(figure.name, figure.help, labels=figure.labels)
+        if figure.is_total
+        else GaugeMetricFamily(figure.name, figure.help, labels=figure.labels)
+    )
     for labels, value in figure.values.items():
         metric.add_metric(labels, value)
     return metric

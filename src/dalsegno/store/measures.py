@@ -17,7 +17,7 @@ from dalsegno.store.runs import OPEN
 from dalsegno.store.tables import capture_tables, captures, checkpoints, positions
 
 
-def open_runs(connection: Connection) -> dict[tuple[str, str], int]:
+def open_runs(connection: Connection) -> dict[tuple[str, ...], int]:
     """How many, by workflow and status."""
     found = (
         select(runs.c.workflow_id, runs.c.status, func.count())
