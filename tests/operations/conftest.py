@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from dalsegno.clock import utc_now
 from tests.engine.conftest import either_place, engine_database, place
 from tests.engine.support import Place
 
@@ -13,8 +14,10 @@ __all__ = ["either_place", "engine_database", "place"]
 
 
 class Clock:
+    """It stands still unless it is told otherwise. It begins now: jobs have a clock of their own."""
+
     def __init__(self) -> None:
-        self.now = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+        self.now = utc_now()
 
     def __call__(self) -> datetime:
         return self.now

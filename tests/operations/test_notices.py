@@ -68,7 +68,7 @@ def test_a_failed_run_leaves_one_message_per_channel(either_place: Place, receiv
     assert sending.send() == 0
 
     bodies = [posted.body for posted in receiver.posted]
-    assert {body["id"] for body in bodies} == {posted.headers["Idempotency-Key"] for posted in receiver.posted}
+    assert {body["id"] for body in bodies} == {posted.headers["idempotency-key"] for posted in receiver.posted}
     assert len({body["id"] for body in bodies}) == 2
     assert {body["title"] for body in bodies} == {"w/1 has failed"}
     assert bodies[0]["run_id"] == run.id
@@ -141,7 +141,7 @@ def test_what_fails_is_tried_again_and_less_and_less_often(
 
     # A redirection is not followed.
     assert [posted.path for posted in receiver.posted] == ["/hook"] * 3
-    assert {posted.headers["Authorization"] for posted in receiver.posted} == {"Bearer s3cret"}
+    assert {posted.headers["authorization"] for posted in receiver.posted} == {"Bearer s3cret"}
     [row] = waiting(either_place)
     assert (row["attempts"], row["next_at"], row["problem"]) == (3, None, None)
     assert row["sent_at"] == clock.now

@@ -17,6 +17,7 @@ from typing import Any
 @dataclass(frozen=True)
 class Posted:
     path: str
+    #: By their names in lower case.
     headers: Mapping[str, str]
     body: Any
 
@@ -48,7 +49,9 @@ def http_receiver() -> Iterator[HttpReceiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            status = receiver.take(Posted(self.path, dict(self.headers), json.loads(body)))
+            status = receiver.take(
+                Posted(self.path, {key.lower(): text for key, text in self.headers.items()}, json.loads(body))
+            )
             self.send_response(status)
             self.send_header("Content-Length", "0")
             if 300 <= status < 400:

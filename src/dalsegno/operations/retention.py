@@ -54,7 +54,8 @@ class Retention:
                 return
             for root in roots:
                 with self.store.database.writing() as connection:
-                    yield len(retention.delete_family(connection, root, before, least))
+                    deleted = retention.delete_family(connection, root, before, least)
+                yield len(deleted)
             after = roots[-1]
 
     def _events(self, before: datetime, may_go_on: Callable[[], bool]) -> Iterator[int]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from dalsegno import __version__
 from dalsegno.errors import PlatformError
 from dalsegno.model.runs import RunStatus
 from dalsegno.plan.traces import Span, spans_of
@@ -130,7 +129,7 @@ class Tracer:
 
 
 def _request(service_name: str, spans: list[Span]) -> dict[str, Any]:
-    scope = {"scope": {"name": "dalsegno", "version": __version__}, "spans": [_span(span) for span in spans]}
+    scope = {"scope": {"name": "dalsegno"}, "spans": [_span(span) for span in spans]}
     resource = {"attributes": [_attribute("service.name", service_name)]}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
