@@ -11,7 +11,7 @@ from tests.docs.markdown import ROOT, all_pages, prose
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 #: What pages may name: the public homes of what they speak of, made-up hosts, and the folder of the examples.
-_HOSTS = re.compile(r"(iceberg\.apache\.org|keepachangelog\.com|semver\.org|[\w.]+\.internal)(:\d+)?")
+_HOSTS = re.compile(r"(127\.0\.0\.1|iceberg\.apache\.org|keepachangelog\.com|semver\.org|[\w.]+\.internal)(:\d+)?")
 _FOLDERS = ("srv/lake",)
 
 

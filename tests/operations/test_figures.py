@@ -121,7 +121,7 @@ def test_prometheus_understands_them() -> None:
             ]
 
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    text = Metrics(Some, lambda: now).text().decode()  # type: ignore[arg-type,return-value]
+    text = Metrics(Some, lambda: now).text().decode()  # type: ignore[arg-type]
     found = {sample.name: sample for family in text_string_to_metric_families(text) for sample in family.samples}
     assert found["dalsegno_runs_ended_total"].labels == {"workflow": 'a"b', "status": "FAILED"}
     assert found["dalsegno_nodes"].value == 2

@@ -19,8 +19,8 @@ from tests.operations.conftest import Clock
 from tests.store.examples import capture
 
 
-def retention(place: Place, **settings: int) -> Retention:
-    chosen = replace(place.orchestrator.settings, **{"keep_runs_least": 1, **settings})
+def retention(place: Place, keep_runs_least: int = 1) -> Retention:
+    chosen = replace(place.orchestrator.settings, keep_runs_least=keep_runs_least)
     return Retention(chosen, place.orchestrator.store, place.orchestrator.clock)
 
 

@@ -65,7 +65,7 @@ def test_nothing_without_a_token(client: Client, token: str | None) -> None:
     client.token = None
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     for method, path in (("GET", "/metrics"), ("GET", "/api/runs"), ("POST", "/api/workflows/w/runs")):
-        code, text, answered = client.raw(method, path, **headers)
+        code, text, answered = client.raw(method, path, None, **headers)
         assert (code, answered["WWW-Authenticate"]) == (401, "Bearer")
         assert json.loads(text)["error"]["hint"].endswith("dalsegno server token")
     assert client.place.orchestrator.list_runs() == []

@@ -77,13 +77,8 @@ class Lake:
 
     def close(self) -> None:
         self.store.close()
-        self.close_catalogs()
-
-    def close_catalogs(self) -> None:
-        """For whoever goes on with the store."""
         for catalog in self._catalogs.values():
             catalog.close()
-        self._catalogs.clear()
 
     def __enter__(self) -> Self:
         return self

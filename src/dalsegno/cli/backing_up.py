@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dalsegno.cli.output import show
+from dalsegno.cli.output import show, size
 from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile
 
@@ -35,4 +35,4 @@ def backup(
 
 
 def _text(made: Backup) -> str:
-    return f"The store is in {made.file}: {made.bytes:,} bytes."
+    return f"A copy of the store is in {made.file}: {size(made.bytes)}."

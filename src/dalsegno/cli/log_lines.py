@@ -91,7 +91,7 @@ def _about(record: logging.LogRecord) -> dict[str, Any]:
 
 def secrets_of(settings: Settings) -> list[str]:
     """Every value of the settings and of the environment that must not be shown."""
-    found = [*settings.secrets.values()]
+    found: list[str | None] = [*settings.secrets.values()]
     found += [value for name, value in os.environ.items() if name.startswith("DALSEGNO_SECRET_")]
     for channel in settings.notifications.values():
         found += [channel.url, channel.password, *channel.headers.values()]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: The first that fits counts. 1 is left to programming errors, 2 is also what a wrong option gives.
 EXIT_CODES: tuple[tuple[type[DalsegnoError], int], ...] = ((UserError, 2), (DataError, 3), (PlatformError, 4))
 
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
 
 @contextmanager
 def reporting(*, as_json: bool = False) -> Iterator[None]:
@@ -63,3 +65,12 @@ def line_of(value: Any) -> str:
 
 def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def size(count: int | None) -> str:
+    if count is None:
+        return "unknown size"
+    amount, unit = float(count), 0
+    while amount >= 1000 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - kilo
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.0f} {_UNITS[unit]}" if unit == 0 else f"{amount:.1f} {_UNITS[unit]}"

@@ -11,7 +11,7 @@ from dalsegno.capture.checking import CatalogReport
 from dalsegno.capture.lake import Cleaned, Committed
 from dalsegno.capture.planning import TablePlan
 from dalsegno.capture.rebuilding import Action, Rebuilt, RebuiltCheckpoint
-from dalsegno.cli.output import counted
+from dalsegno.cli.output import counted, size
 from dalsegno.clock import from_millis
 from dalsegno.model.captures import Capture, CapturedTable, ChangeKind, Checkpoint, Mode, Role
 from dalsegno.model.snapshots import Position
@@ -21,20 +21,10 @@ from dalsegno.store import Mark
 _BAR_WIDTH = 30
 _MANY = 8
 _MORE = "; what came later waits for the next capture"
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def moment(value: datetime | None) -> str:
     return f"{value:%Y-%m-%d %H:%M} UTC" if value else "never"
-
-
-def size(count: int | None) -> str:
-    if count is None:
-        return "unknown size"
-    amount, unit = float(count), 0
-    while amount >= 1000 and unit < len(_UNITS) - 1:  # noqa: PLR2004 - kilo
-        amount, unit = amount / 1000, unit + 1
-    return f"{amount:.0f} {_UNITS[unit]}" if unit == 0 else f"{amount:.1f} {_UNITS[unit]}"
 
 
 def number(count: int | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.store import Store
@@ -46,7 +47,8 @@ def _copy(store: Store, draft: Path) -> None:
         with store.database.place.explained():
             source = store.database.engine.raw_connection()
         try:
-            source.driver_connection.backup(copy)
+            driver: Any = source.driver_connection
+            driver.backup(copy)
         finally:
             source.close()
         # One file, which needs none beside it.

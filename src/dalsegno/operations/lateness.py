@@ -38,8 +38,8 @@ class Lateness:
         """Leave a message for each run that has not completed in time; there is one, however often this is called."""
         now = self.clock()
         with self.store.database.reading() as connection:
-            late = [found for row in workflows.workflow_rows(connection) if (found := _late(connection, row, now))]
-        for channels, found in late:
+            late = [_late(connection, row, now) for row in workflows.workflow_rows(connection)]
+        for channels, found in filter(None, late):
             with self.store.database.writing() as connection:
                 for run in found:
                     message = notices.message("run_late", run, "has not completed in time", now)
@@ -57,15 +57,12 @@ class Lateness:
         # It takes long to import, and where nobody captures it is not needed.
         from dalsegno.capture.lake import Lake  # noqa: PLC0415
 
-        lake = Lake(self.settings, self.store, clock=self.clock)
-        try:
-            by_table = sorted(marks, key=lambda mark: str(mark.table))
+        by_table = sorted(marks, key=lambda mark: str(mark.table))
+        with Lake.open(self.settings, clock=self.clock) as lake:
             for _, group in groupby(by_table, key=lambda mark: mark.table):
                 if not may_go_on():
                     return
                 self._measure_table(lake, list(group))
-        finally:
-            lake.close_catalogs()
 
     def _measure_table(self, lake: Lake, marks: Sequence[Mark]) -> None:
         metadata, problem = None, None

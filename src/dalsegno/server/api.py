@@ -114,10 +114,8 @@ class Api:
         except PlatformError as error:
             return _error(503, error)
         message = "A token is missing." if not scheme else "The token is not valid."
-        error = UserError(
-            message, hint="Send the header 'Authorization: Bearer TOKEN'. A new one: dalsegno server token"
-        )
-        return _error(401, error, {"WWW-Authenticate": "Bearer"})
+        hint = "Send the header 'Authorization: Bearer TOKEN'. A new one: dalsegno server token"
+        return _error(401, UserError(message, hint=hint), {"WWW-Authenticate": "Bearer"})
 
 
 # The verbs.
