@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _FIELDS = ("run", "step", "attempt")
 #: Shorter ones are no secrets, and would be found in every other word.
 _SHORTEST_SECRET = 6
+#: What they say of their everyday life is nobody's concern.
+_QUIET = ("uvicorn", "pyiceberg")
 _SECRET_NAME = re.compile(r"secret|password|token|credential|key", re.IGNORECASE)
 
 
@@ -37,6 +39,8 @@ def set_up(settings: Settings, wanted: LogFormat | None) -> None:
         JsonLines(secrets_of(settings)) if chosen is LogFormat.JSON else TextLines(secrets_of(settings))
     )
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class _Lines(logging.Formatter):
