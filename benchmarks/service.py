@@ -61,7 +61,9 @@ class Node:
     process: Any = None
 
     def start(self) -> Node:
-        environment = {**os.environ, "DALSEGNO_STORE": self.url, **self.environment}
+        # Each on a port of its own.
+        here = {"DALSEGNO_STORE": self.url, "DALSEGNO_LISTEN": "127.0.0.1:0"}
+        environment = {**os.environ, **here, **self.environment}
         command = [str(Path(sys.executable).parent / "dalsegno"), "server"]
         with (self.root / "server.log").open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.root, env=environment, stdout=log, stderr=log)
