@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
@@ -18,7 +19,9 @@ from dalsegno.store import service_tables
 from dalsegno.store.asking import rows
 from tests.engine.support import FAILED, Place, expression, noop, shell
 from tests.operations.conftest import Clock
+from tests.operations.dying import end_run
 from tests.services.receivers import HttpReceiver, SmtpReceiver, http_receiver, smtp_receiver
+from tests.store.crashes import killed_at
 
 BAD = shell("bad", "echo no luck >&2; exit 1", retry_policy={"error_retry_limit": 0})
 OPS = {"alerting": {"on_failure": ["ops"]}}
@@ -119,6 +122,26 @@ def test_a_late_run_is_told_once(either_place: Place, clock: Clock) -> None:
     clock.pass_by(days=1)
     lateness(either_place).tell_of_late_runs()
     assert len(waiting(either_place)) == 1
+
+
+def test_killed_at_any_moment_there_is_one_message(tmp_path: Path) -> None:
+    """The end of a run and the message of it are saved together, or not at all."""
+    moment, was_killed = -2, True
+    while was_killed:
+        moment += 3
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        place = Place.at(folder)
+        place.push("w", noop("a"), properties=OPS)
+        place.start("w")
+        was_killed = killed_at(moment, end_run, str(folder))
+        has_ended = place.orchestrator.run("w/1").status is FAILED
+        assert len(waiting(place)) == has_ended
+        end_run(str(folder))
+        [row] = waiting(place)
+        assert (row["channel"], row["message"]["run"]) == ("ops", "w/1")
+        place.orchestrator.close()
+    assert moment > 5
 
 
 # How it is sent.
