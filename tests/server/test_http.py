@@ -60,7 +60,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("token", [None, "", "dalsegno_wrong", "ünknown"])
-def test_nothing_without_a_token(client: Client, token: str | None) -> None:
+def test_nothing_without_a_token(client: Client, token: str | None, caplog: pytest.LogCaptureFixture) -> None:
     client.place.push("w", noop("a"))
     client.token = None
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -69,6 +69,8 @@ def test_nothing_without_a_token(client: Client, token: str | None) -> None:
         assert (code, answered["WWW-Authenticate"]) == (401, "Bearer")
         assert json.loads(text)["error"]["hint"].endswith("dalsegno server token")
     assert client.place.orchestrator.list_runs() == []
+    assert "refused GET /metrics from 127.0.0.1: it had no valid token" in caplog.messages
+    assert not token or token not in caplog.text
 
 
 def test_every_route_but_two_is_closed(client: Client) -> None:

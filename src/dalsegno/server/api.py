@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.plain_values import error_fields, plain
 from dalsegno.operations.service import Service
 from dalsegno.server.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 #: The first that fits counts.
 STATUS_CODES: tuple[tuple[type[DalsegnoError], int], ...] = (
@@ -99,9 +102,12 @@ class Api:
     def _called(self, verb: Verb, request: Request, body: bytes) -> Response:
         try:
             status, value = verb(self._orchestrator(), request, _fields(body))
+            answer: Response = JSONResponse(plain(value), status_code=status)
         except DalsegnoError as error:
-            return _error(next((code for kind, code in STATUS_CODES if isinstance(error, kind)), 500), error)
-        return JSONResponse(plain(value), status_code=status)
+            answer = _error(next((code for kind, code in STATUS_CODES if isinstance(error, kind)), 500), error)
+        if request.method != "GET":
+            log.info("%s was answered with %s", _asked(request), answer.status_code)
+        return answer
 
     def _orchestrator(self) -> Orchestrator:
         return Orchestrator(self.service.settings, self.service.store, clock=self.service.clock, actor=_ACTOR)
@@ -113,9 +119,16 @@ class Api:
                 return None
         except PlatformError as error:
             return _error(503, error)
+        log.warning("refused %s: it had no valid token", _asked(request))
         message = "A token is missing." if not scheme else "The token is not valid."
         hint = "Send the header 'Authorization: Bearer TOKEN'. A new one: dalsegno server token"
         return _error(401, UserError(message, hint=hint), {"WWW-Authenticate": "Bearer"})
+
+
+def _asked(request: Request) -> str:
+    """By whom, too, as far as that is known."""
+    client = request.client.host if request.client else "somebody"
+    return f"{request.method} {request.scope['path']} from {client}"
 
 
 # The verbs.
