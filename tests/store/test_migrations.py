@@ -47,6 +47,16 @@ ROWS: dict[str, list[str]] = {
            VALUES ('w', 'time', '@daily UTC', {now}, {now}, '{{}}')""",
         """INSERT INTO leases (name, owner, term, beat) VALUES ('triggers', 'a', 1, 7)""",
     ],
+    "0005": [
+        """INSERT INTO signals (name, key, params, payload, source, announced_at)
+           VALUES ('plays/complete', 'k', '{{"day": 1}}', '{{}}', '{{"by": "ada"}}', {now})""",
+        """INSERT INTO signal_waits (flow_id, step_id, number, run_id, signal_name, wanted)
+           VALUES ('r', 's', 0, 'r', 'plays/complete', '{{"day": [">=", 2]}}')""",
+        """INSERT INTO signal_subscriptions (signal_name, workflow_id, trigger_name)
+           VALUES ('plays/complete', 'w', 't')""",
+        """INSERT INTO signal_arrivals (workflow_id, trigger_name, signal_id, signal_name)
+           VALUES ('w', 't', 1, 'plays/complete')""",
+    ],
     "0008": [
         """INSERT INTO tokens (digest, created_at, created_by) VALUES ('d', {now}, 'ada')""",
         """INSERT INTO outbox (key, channel, message, created_at, next_at, attempts)

@@ -244,3 +244,70 @@ leases = Table(
     # One more with every sign of life.
     Column("beat", BigInteger, nullable=False),
 )
+
+#: What was announced. Whoever announces a signal holds its name, so that later ones have higher numbers.
+signals = Table(
+    "signals",
+    metadata,
+    Column("id", _NUMBER, Identity(), primary_key=True),
+    Column("name", Text, nullable=False),
+    # Announcing again with the same key is the same signal.
+    Column("key", Text),
+    Column("params", JSON, nullable=False),
+    Column("payload", JSON, nullable=False),
+    # Who announced it, and of a step: which one.
+    Column("source", JSON, nullable=False),
+    Column("announced_at", Moment, nullable=False),
+    Index("uq_signals_key", "name", "key", unique=True),
+    Index("ix_signals_name", "name", "id"),
+    sqlite_autoincrement=True,
+)
+
+#: Which signals steps wait for, or have waited for: one row for each dependency.
+signal_waits = Table(
+    "signal_waits",
+    metadata,
+    Column("flow_id", Text, primary_key=True),
+    Column("step_id", Text, primary_key=True),
+    # Which dependency of the step, from 0.
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("run_id", Text, nullable=False),
+    Column("signal_name", Text, nullable=False),
+    Column("wanted", JSON, nullable=False),
+    # The signal that came; None: the step waits for one.
+    Column("signal_id", BigInteger),
+    Index("ix_signal_waits_run_id", "run_id"),
+)
+Index(
+    "ix_signal_waits_signal_name",
+    signal_waits.c.signal_name,
+    sqlite_where=signal_waits.c.signal_id.is_(None),
+    postgresql_where=signal_waits.c.signal_id.is_(None),
+)
+
+#: Which triggers are to be told of a signal. They come and go with the triggers.
+signal_subscriptions = Table(
+    "signal_subscriptions",
+    metadata,
+    Column("signal_name", Text, primary_key=True),
+    Column("workflow_id", Text, primary_key=True),
+    Column("trigger_name", Text, primary_key=True),
+    Index("ix_signal_subscriptions_workflow_id", "workflow_id", "trigger_name"),
+)
+
+#: Signals that a trigger was told of and that have not begun a run yet.
+signal_arrivals = Table(
+    "signal_arrivals",
+    metadata,
+    Column("workflow_id", Text, primary_key=True),
+    Column("trigger_name", Text, primary_key=True),
+    Column("signal_id", _NUMBER, ForeignKey("signals.id"), primary_key=True, autoincrement=False),
+    Column("signal_name", Text, nullable=False),
+    # Only those of one group join; None: nobody has looked at it.
+    Column("group_name", Text),
+    # With which others it begins a run: the key of the join.
+    Column("join_key", Text),
+    # The idempotency key of that run, where the trigger says it.
+    Column("run_key", Text),
+    Index("ix_signal_arrivals_group_name", "workflow_id", "trigger_name", "group_name", "signal_name", "signal_id"),
+)
