@@ -28,11 +28,13 @@ from dalsegno.model.runs import (
     RestartFrom,
     Resumed,
     RunStatus,
+    SignalsCame,
+    SignalsSought,
     StepEnded,
     StepStatus,
     Waits,
 )
-from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, Step, SubworkflowStep
+from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, SignalDependency, Step, SubworkflowStep
 from dalsegno.plan.advance import StaleReport, advance
 from dalsegno.plan.restarts import ancestors, descendants
 
@@ -48,11 +50,22 @@ def graphs(draw: st.DrawFn) -> Graph:
         later = [f"s{other}" for other in range(number + 1, count)]
         successors = {step_id: None for step_id in later if draw(st.booleans())}
         mode = draw(st.sampled_from(FailureMode))
-        match draw(st.integers(0, 5)):
+        match draw(st.integers(0, 6)):
             case 0:
                 steps.append(ForeachStep(id=f"s{number}", steps=(), successors=successors, failure_mode=mode))
             case 1:
                 steps.append(SubworkflowStep(id=f"s{number}", successors=successors, failure_mode=mode))
+            case 2:
+                signals = (SignalDependency("x"),)
+                steps.append(
+                    JobStep(
+                        id=f"s{number}",
+                        type="NoOp",
+                        successors=successors,
+                        failure_mode=mode,
+                        signal_dependencies=signals,
+                    )
+                )
             case _:
                 steps.append(JobStep(id=f"s{number}", type="NoOp", successors=successors, failure_mode=mode))
     return Graph.of(steps)
@@ -71,6 +84,8 @@ class World:
     children: set[str] = field(default_factory=set)
     claims: Counter[str] = field(default_factory=Counter)
     succeeded: set[str] = field(default_factory=set)
+    #: Those whose signals came, or that somebody let go without them.
+    signalled: set[str] = field(default_factory=set)
 
     def happen(self, happening: Happening) -> None:
         before = dict(self.flow.steps)
@@ -103,6 +118,8 @@ class World:
                 assert any(known and state.step_id in known.taken for known in before), "nothing led there"
             assert state.is_claimed == (state.step_id in self.working)
             assert not (state.is_claimed and state.ready_at)
+            if graph.steps[state.step_id].signal_dependencies and state.status is StepStatus.RUNNING:
+                assert state.step_id in self.signalled, "did not wait for its signals"
             assert not (state.ready_at and not state.status.is_open)
             if state.loop:
                 assert state.loop.open == sum(step_id == state.step_id for step_id, _ in self.iterations)
@@ -125,6 +142,8 @@ class World:
                 found.append(f"work {state.step_id}")
             elif state.is_waiting and state.loop is None:
                 found.append(f"child {state.step_id}")
+            elif state.status is StepStatus.WAITING_FOR_SIGNALS:
+                found.append(f"signal {state.step_id}")
             elif state.status is StepStatus.PAUSED:
                 found.append("resume all")
         return found + [f"iterate {step_id} {index}" for step_id, index in sorted(self.iterations)]
@@ -141,6 +160,9 @@ class World:
                 self.work(step_id)
             case ["child", step_id]:
                 self.happen(ChildEnded(step_id))
+            case ["signal", step_id]:
+                self.signalled.add(step_id)
+                self.happen(SignalsCame(step_id))
             case ["iterate", step_id, index]:
                 self.iterations.discard((step_id, int(index)))
                 ended = self.draw.draw(st.sampled_from([RunStatus.SUCCEEDED] * 3 + [RunStatus.FAILED]))
@@ -151,6 +173,18 @@ class World:
     def work(self, step_id: str) -> None:
         step, state = self.flow.graph.steps[step_id], self.flow.steps[step_id]
         fence = self.working[step_id]
+        if state.status is StepStatus.WAITING_FOR_SIGNALS and self.draw.draw(st.integers(0, 4)):
+            are_there = self.draw.draw(st.booleans())
+            self.signalled |= {step_id} if are_there else set()
+            self.happen(SignalsSought(step_id, fence, are_there))
+            return
+        if state.status is StepStatus.CREATED:
+            # Somebody let it go while its signals were looked for.
+            self.happen(SignalsSought(step_id, fence))
+            return
+        if state.status is StepStatus.WAITING_FOR_SIGNALS:
+            self.happen(StepEnded(step_id, fence, Failed(self.draw.draw(st.sampled_from(FailureKind)), "so it goes")))
+            return
         if isinstance(step, ForeachStep) and state.loop is None and state.ending is None:
             self.happen(LoopBegan(step_id, fence, self.draw.draw(st.integers(0, 4)), 2))
             return
@@ -168,7 +202,7 @@ class World:
     def interfere(self) -> None:
         known = sorted(self.flow.steps) or ["s0"]
         step_id = self.draw.draw(st.sampled_from(known))
-        match self.draw.draw(st.sampled_from(["lost", "stale", "end", "end step", "pause", "resume"])):
+        match self.draw.draw(st.sampled_from(["lost", "stale", "end", "end step", "pause", "resume", "resume step"])):
             case "lost" if step_id in self.working:
                 self.happen(LeaseLost(step_id, self.working.pop(step_id)))
             case "stale":
@@ -184,6 +218,9 @@ class World:
                 self.happen(Paused())
             case "resume":
                 self.happen(Resumed())
+            case "resume step" if step_id in self.flow.steps:
+                self.signalled.add(step_id)
+                self.happen(Resumed(step_id))
 
     def to_the_end(self) -> None:
         for _ in range(500):
@@ -253,6 +290,9 @@ def test_everything_runs_once_if_nothing_fails(graph: Graph, data: st.DataObject
         ready = sorted(state.step_id for state in flow.steps.values() if state.ready_at)
         step_id = data.draw(st.sampled_from(ready))
         happen(Claimed(step_id))
+        if flow.steps[step_id].status is StepStatus.WAITING_FOR_SIGNALS:
+            happen(SignalsSought(step_id, flow.steps[step_id].fence, are_there=True))
+            continue
         ran[step_id] += 1
         happen(StepEnded(step_id, flow.steps[step_id].fence, Succeeded(), tuple(graph.steps[step_id].successors)))
         now += timedelta(seconds=1)

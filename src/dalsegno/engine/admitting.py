@@ -17,6 +17,7 @@ from dalsegno.model.runs import (
     Restarted,
     RestartFrom,
     RunStatus,
+    SignalsCame,
 )
 from dalsegno.plan.admission import Waiting, admit
 from dalsegno.store import flows, runs
@@ -32,6 +33,9 @@ def deliver(entry: Entry, run_id: str, message: Mapping[str, Any]) -> None:
             admit_runs(entry, workflow_id)
         case {"kind": "child_ended", "flow": flow_id, "step": step_id}:
             entry.take(Report(run_id, flow_id, ChildEnded(step_id)))
+        case {"kind": "signals", "steps": steps}:
+            for flow_id, step_id in steps:
+                entry.take(Report(run_id, flow_id, SignalsCame(step_id)))
         case {"kind": "end_child", "flow": flow_id, "step": step_id, "ending": ending}:
             for child in runs.open_children(entry.connection, flow_id, step_id):
                 end(entry, child, Ending(ending))

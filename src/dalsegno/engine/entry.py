@@ -23,12 +23,14 @@ from dalsegno.model.runs import (
     Happening,
     IterationEnded,
     RunStatus,
+    SignalsSought,
     StepEnded,
     StepState,
     StepStatus,
 )
+from dalsegno.model.signals import Announcement
 from dalsegno.plan.advance import Decision, StaleReport, advance
-from dalsegno.store import flows, queue, runs, workflows
+from dalsegno.store import flows, queue, runs, signals, workflows
 from dalsegno.store.flows import FACTS, StepChange
 from dalsegno.store.store import commit
 
@@ -66,6 +68,9 @@ class Entry:
         self._refused: list[Report] = []
         self._to_end: list[tuple[str, str]] = []
         self._committed: list[str] = []
+        self._announced: list[Announcement] = []
+        #: Flow and step of those that wait for signals no longer.
+        self._waited: list[tuple[str, str]] = []
         self._has_sent = False
         self.has_backlog = False
         self.next_due: datetime | None = None
@@ -120,7 +125,7 @@ class Entry:
             self.happen(*self.waiting.popleft())
 
     def happen(self, run: OpenRun, flow: Flow, happening: Happening, facts: Facts) -> None:
-        happening = self._commit(run, flow, happening)
+        happening = self._look_for_signals(run, flow, self._commit(run, flow, happening), facts)
         decision = advance(flow, happening, self.now)
         about = getattr(happening, "step_id", None)
         for state in decision.steps:
@@ -132,6 +137,8 @@ class Entry:
         flow.status, flow.ending, flow.is_paused = decision.status, decision.ending, decision.is_paused
         if facts.child is not None and about is not None:
             self._begin_child(run, flow, about, facts.child)
+        if facts.announced and about is not None and flow.steps[about].status is StepStatus.SUCCEEDED:
+            self._announced.extend(facts.announced)
         self._follow(run, flow, decision, facts)
         if flow.status.is_final and not ended_before:
             self._ended(run, flow)
@@ -149,6 +156,17 @@ class Entry:
                 if (refusal := self._move_checkpoints(run, [capture_id])) is not None:
                     failed = Failed(FailureKind.FATAL, refusal.message, refusal.hint)
                     return replace(happening, outcome=failed, taken=())
+        return happening
+
+    def _look_for_signals(self, run: OpenRun, flow: Flow, happening: Happening, facts: Facts) -> Happening:
+        """Let a step wait for what has not been announced yet."""
+        match happening:
+            case SignalsSought(step_id, fence):
+                state = flow.steps.get(step_id)
+                is_ours = state is not None and state.is_claimed and state.fence == fence and state.ending is None
+                if is_ours and state is not None and state.status is StepStatus.WAITING_FOR_SIGNALS:
+                    are_there = signals.wait(self.connection, run.id, flow.id, step_id, facts.sought)
+                    return replace(happening, are_there=are_there)
         return happening
 
     def _move_checkpoints(self, run: OpenRun, capture_ids: Sequence[str]) -> UserError | DataError | None:
@@ -198,6 +216,9 @@ class Entry:
             self.ready.append((run.id, flow.id, state.step_id))
         if state.is_claimed and state.ending is not None:
             self._to_end.append(key)
+        is_waiting = state.status is StepStatus.WAITING_FOR_SIGNALS
+        if old is not None and old.status is StepStatus.WAITING_FOR_SIGNALS and not is_waiting:
+            self._waited.append(key)
         is_let_go = old is not None and old.is_claimed and not state.is_claimed
         if is_let_go and may_hold_permits(flow.graph.steps[state.step_id]):
             self.released.append(key)
@@ -303,6 +324,7 @@ class Entry:
             queue.add_permits(self.connection, self.permits)
             runs.add_events(self.connection, self.events)
             self._save_runs()
+            self._save_signals()
         ended = [run_id for run_id, run in self.opened.items() if RunStatus(run.row["status"]).is_final]
         for run_id in ended:
             self.known.pop(run_id, None)
@@ -316,6 +338,13 @@ class Entry:
             tuple(ended),
             tuple(self._committed),
         )
+
+    def _save_signals(self) -> None:
+        signals.forget_waits(self.connection, self._waited, only_open=True)
+        if self._announced:
+            signals.announce(self.connection, self._announced, self.now)
+            # Steps of other runs may have waited for them.
+            self._has_sent = True
 
     def _save_runs(self) -> None:
         for run_id, values in self.run_changes.items():

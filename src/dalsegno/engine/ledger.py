@@ -19,7 +19,7 @@ from dalsegno.engine.claiming import claim_ready
 from dalsegno.engine.entry import Entry
 from dalsegno.engine.records import OpenRun, Recorded, Report
 from dalsegno.model.runs import Restarted
-from dalsegno.store import Store, queue, runs
+from dalsegno.store import Store, queue, runs, signals
 
 #: How many runs are remembered: others may finish a run, and nobody tells us.
 _KEPT = 1000
@@ -44,6 +44,7 @@ class Ledger:
         with self._transaction(now) as entry:
             for run_id in sorted({report.run_id for report in reports}):
                 entry.open(run_id)
+            signals.hold(entry.connection, [name for report in reports for name in report.facts.signals])
             for report in reports:
                 entry.take(report)
             claim_ready(entry, capacity)

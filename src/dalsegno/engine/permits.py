@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dalsegno.engine.blueprints import Blueprint
-from dalsegno.model.runs import StepState
+from dalsegno.model.runs import StepState, StepStatus
 from dalsegno.model.workflow import JobStep, Step
 
 #: They take no time of anybody's.
@@ -17,7 +17,8 @@ def may_hold_permits(step: Step) -> bool:
 def permit_names(blueprint: Blueprint, run_id: str, state: StepState) -> dict[str, int | None]:
     """The permits that a step needs to run, each with how many there are; None: if somebody set a limit at all."""
     step = blueprint.steps[state.step_id]
-    if state.ending is not None or not may_hold_permits(step):
+    is_to_wait = state.status is StepStatus.WAITING_FOR_SIGNALS
+    if state.ending is not None or is_to_wait or not may_hold_permits(step):
         return {}
     workflow = blueprint.workflow
     names: dict[str, int | None] = {f"workflow {workflow.id}": blueprint.definition.properties.step_concurrency}

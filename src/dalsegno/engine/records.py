@@ -10,6 +10,7 @@ from typing import Any
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.model.params import ParamDefinitions, Params
 from dalsegno.model.runs import Flow, Happening, StepState
+from dalsegno.model.signals import Announcement, Sought
 from dalsegno.model.workflow import Step
 
 #: Until when nobody else may take a step whose worker has not been heard of.
@@ -28,6 +29,15 @@ class Facts:
     iteration_params: Mapping[str, Any] | None = None
     #: The run of a subworkflow, which begins with it.
     child: Mapping[str, Any] | None = None
+    #: The signals that it waits for, one for each of its dependencies.
+    sought: tuple[Sought, ...] = ()
+    #: The signals that its success announces.
+    announced: tuple[Announcement, ...] = ()
+
+    @property
+    def signals(self) -> set[str]:
+        """The names of all of them."""
+        return {each.wanted.name for each in self.sought} | {each.name for each in self.announced}
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from dalsegno.spec.params.loops import LOOP_PARAMS
 from dalsegno.spec.params.merging import Layer
 from dalsegno.spec.params.stored import from_stored
 from dalsegno.spec.reading.context import block_of
-from dalsegno.store import Store, flows, runs
+from dalsegno.store import Store, flows, runs, signals
 
 Secret = Callable[[str], str]
 _TEMPLATE_VERSION = "job_template_version"
@@ -260,8 +260,10 @@ class StoreLookup:
     def signal_param(self, signal: str, name: str) -> Value | None:
         return ((self.run.row["initiator"].get("signals") or {}).get(signal) or {}).get(name)
 
-    def dependency_param(self, index: int, name: str) -> Value | None:
-        return None
+    def dependency_param(self, step_id: str, index: int, name: str) -> Value | None:
+        flow_id = self.flow.id if self.flow else self.run.id
+        with self.scopes.store.database.reading() as connection:
+            return signals.params_of_wait(connection, flow_id, step_id, index).get(name)
 
     def change_tables(self, step_ids: Collection[str]) -> Sequence[tuple[str, str | None]]:
         found: list[tuple[str, str | None]] = []

@@ -15,11 +15,23 @@ from dalsegno.engine.jobs import Jobs, Signals
 from dalsegno.engine.records import Claim, Facts, Report
 from dalsegno.engine.scopes import Scopes, given_param
 from dalsegno.engine.starting import child_run_id, evaluated, new_run, with_params
+from dalsegno.engine.step_signals import announced, sought
 from dalsegno.errors import DalsegnoError, ParamError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.model.params import Param, ParamSource
 from dalsegno.model.retries import Retries
-from dalsegno.model.runs import LeaseLost, LoopBegan, LoopGoesOn, RestartFrom, RunStatus, StepEnded, Waits
+from dalsegno.model.runs import (
+    LeaseLost,
+    LoopBegan,
+    LoopGoesOn,
+    RestartFrom,
+    RunStatus,
+    SignalsSought,
+    StepEnded,
+    StepStatus,
+    Waits,
+)
+from dalsegno.model.signals import Announcement
 from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, SubworkflowStep, WhileStep
 from dalsegno.spec.params.durations import retry_policy_of, timeout_of
 from dalsegno.spec.params.evaluation import Scope
@@ -99,6 +111,8 @@ class _Turn:
         self._memory: Memory | None = None
 
     def take(self) -> Report:
+        if self.state.status is StepStatus.WAITING_FOR_SIGNALS:
+            return self._look_for_signals()
         match self.step:
             case JobStep():
                 return self._job(self.step)
@@ -110,6 +124,12 @@ class _Turn:
                 return self._subworkflow(self.step)
             case _:
                 assert_never(self.step)
+
+    def _look_for_signals(self) -> Report:
+        if self.state.ending is not None:
+            return self.ended(Stopped())
+        found = sought(self.worker.store, self.claim, self.scope())
+        return self.report(SignalsSought(self.step.id, self.state.fence), sought=found)
 
     # What all kinds need.
 
@@ -148,18 +168,21 @@ class _Turn:
         return self.report(Waits(self.step.id, self.state.fence, until), handle=held, **facts)
 
     def ended(self, outcome: Outcome, *, params: Mapping[str, Any] | None = None, **facts: Any) -> Report:
-        """The end of the attempt; the conditions of what follows are looked at here."""
+        """The end of the attempt; the conditions of what follows are looked at here, and what it announces."""
         taken: tuple[str, ...] = ()
+        signals: tuple[Announcement, ...] = ()
         complete = isinstance(outcome, Succeeded) or (
             isinstance(outcome, Failed) and self.step.failure_mode is FailureMode.IGNORE_FAILURE
         )
-        if complete and not (isinstance(outcome, Succeeded) and not outcome.goes_on):
-            try:
+        try:
+            if complete and not (isinstance(outcome, Succeeded) and not outcome.goes_on):
                 taken = self._taken()
-            except DalsegnoError as error:
-                outcome = Failed(FailureKind.FATAL, error.message, error.hint)
+            if isinstance(outcome, Succeeded) and self.step.signal_outputs:
+                signals = announced(self.claim, self.scope())
+        except DalsegnoError as error:
+            outcome, taken = Failed(FailureKind.FATAL, error.message, error.hint), ()
         happening = StepEnded(self.step.id, self.state.fence, outcome, taken, self.retries)
-        return self.report(happening, params=params, **facts)
+        return self.report(happening, params=params, announced=signals, **facts)
 
     def _taken(self) -> tuple[str, ...]:
         return tuple(

@@ -263,6 +263,23 @@ class ChildEnded:
 
 
 @dataclass(frozen=True)
+class SignalsSought:
+    """It is known what signals a claimed step waits for."""
+
+    step_id: str
+    fence: int
+    #: Whether all of them have been announced already.
+    are_there: bool = False
+
+
+@dataclass(frozen=True)
+class SignalsCame:
+    """The last of the signals that a step waits for was announced."""
+
+    step_id: str
+
+
+@dataclass(frozen=True)
 class StepEnded:
     """An attempt of a claimed step has ended."""
 
@@ -334,6 +351,8 @@ OpenHappening = (
     | LoopGoesOn
     | IterationEnded
     | ChildEnded
+    | SignalsSought
+    | SignalsCame
     | StepEnded
     | LeaseLost
     | EndWanted

@@ -11,6 +11,9 @@ Where a step may go from where:
        │ resumed            ├─failed, retries left──▶ USER_/PLATFORM_/TIMEOUT_FAILED ──claimed──▶ RUNNING
     PAUSED                  ├─failed for good──▶ FATALLY_FAILED or TIMED_OUT, or COMPLETED_WITH_ERROR if it may fail
                             └─ended by somebody──▶ STOPPED, FATALLY_FAILED (kill), SKIPPED
+
+A step with signals to wait for is WAITING_FOR_SIGNALS first. A worker takes it to find out which they are, and lets go
+of it; when they are there, it is CREATED.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ from dalsegno.model.runs import (
     Restarted,
     Resumed,
     RunStatus,
+    SignalsCame,
+    SignalsSought,
     StepEnded,
     StepState,
     StepStatus,
@@ -98,6 +103,10 @@ def worse(one: RunStatus | None, other: RunStatus | None) -> RunStatus | None:
     return None
 
 
+def _stopped(state: StepState) -> StepState:
+    return replace(state, status=StepStatus.STOPPED, ready_at=None)
+
+
 @dataclass
 class _Advance:
     """The flow as it was, with what has been decided so far laid over it."""
@@ -118,7 +127,7 @@ class _Advance:
             self._restart(happening)
         elif not self.flow.status.is_final:
             self._take(happening)
-        elif isinstance(happening, StepEnded | Waits | LoopBegan | LoopGoesOn):
+        elif isinstance(happening, StepEnded | Waits | LoopBegan | LoopGoesOn | SignalsSought):
             raise StaleReport(happening.step_id)
         return Decision(
             tuple(self.changed.values()),
@@ -152,6 +161,13 @@ class _Advance:
                 state = self._state(step_id)
                 if state.is_waiting:
                     self._wake(state)
+            case SignalsSought(step_id, fence, are_there):
+                self._wait_for_signals(self._claimed(step_id, fence), are_there=are_there)
+            case SignalsCame(step_id):
+                state = self._state(step_id)
+                # One that is yet to be looked at finds them by itself.
+                if state.status is StepStatus.WAITING_FOR_SIGNALS and not state.is_claimed and state.ready_at is None:
+                    self._let_go(state)
             case StepEnded(step_id, fence, outcome, taken, _):
                 self._end(self._claimed(step_id, fence), happening, outcome, taken)
             case LeaseLost(step_id, fence):
@@ -210,10 +226,14 @@ class _Advance:
         known = self._find(step_id) or StepState(step_id)
         if self.is_paused or step_id in self.flow.breakpoints:
             self._put(replace(known, status=StepStatus.PAUSED))
-        elif self.flow.graph.steps[step_id].signal_dependencies:
-            self._put(replace(known, status=StepStatus.WAITING_FOR_SIGNALS))
         else:
-            self._put(replace(known, status=StepStatus.CREATED, ready_at=self.now))
+            self._make_ready(known)
+
+    def _make_ready(self, state: StepState) -> None:
+        """A worker takes it, to run it or to find out what signals it waits for."""
+        has_signals = bool(self.flow.graph.steps[state.step_id].signal_dependencies)
+        status = StepStatus.WAITING_FOR_SIGNALS if has_signals else StepStatus.CREATED
+        self._put(replace(state, status=status, ready_at=self.now))
 
     def _follow(self, step_id: str) -> None:
         """Create what a completed step leads to; what nothing leads to any more is unsatisfied, and so on."""
@@ -248,10 +268,11 @@ class _Advance:
         if state.is_claimed or state.ready_at is None:
             raise StaleReport(state.step_id)
         attempt = state.attempt + state.status.is_to_be_retried
+        is_to_wait = state.status is StepStatus.WAITING_FOR_SIGNALS
         self._put(
             replace(
                 state,
-                status=StepStatus.RUNNING,
+                status=state.status if is_to_wait else StepStatus.RUNNING,
                 attempt=attempt,
                 ready_at=None,
                 fence=state.fence + 1,
@@ -266,6 +287,23 @@ class _Advance:
         self._put(waiting)
         if state.ending is not None:
             self._end_step(waiting, state.ending)
+
+    def _wait_for_signals(self, state: StepState, *, are_there: bool) -> None:
+        waiting = replace(state, is_claimed=False, failure=None)
+        if state.ending is not None:
+            self._finish(waiting, _ENDED[state.ending], state.taken)
+        elif are_there or state.status is not StepStatus.WAITING_FOR_SIGNALS:
+            self._let_go(waiting)
+        else:
+            self._put(waiting)
+
+    def _let_go(self, state: StepState) -> None:
+        """It waits for no more signals."""
+        if self.is_paused:
+            # Whoever resumes the run lets it look once more, and it finds them.
+            self._put(replace(state, status=StepStatus.PAUSED))
+        else:
+            self._put(replace(state, status=StepStatus.CREATED, ready_at=self.now))
 
     def _go_on(self, state: StepState, loop: Loop) -> None:
         """Launch the iterations of a loop that may run now; if there is none left, a worker finishes the loop."""
@@ -330,7 +368,10 @@ class _Advance:
         if again is not None and self.ending in (None, Ending.DRAIN):
             tried, wait = again
             ready_at = self.now if failed.at_once else self.now + wait
-            self._put(replace(state, status=WAITING[kind], tried=tried, ready_at=ready_at, is_claimed=False, loop=None))
+            # If not even its signals could be looked for, that is what is tried again.
+            is_to_wait = state.status is StepStatus.WAITING_FOR_SIGNALS
+            status = state.status if is_to_wait else WAITING[kind]
+            self._put(replace(state, status=status, tried=tried, ready_at=ready_at, is_claimed=False, loop=None))
         elif self.flow.graph.failure_mode(state.step_id) is FailureMode.IGNORE_FAILURE:
             self._finish(state, StepStatus.COMPLETED_WITH_ERROR, report.taken)
         elif kind is FailureKind.TIMEOUT:
@@ -365,7 +406,9 @@ class _Advance:
         self.ending = Ending.DRAIN
         for state in self._states():
             if state.status in (StepStatus.CREATED, StepStatus.PAUSED, StepStatus.WAITING_FOR_SIGNALS):
-                self._put(replace(state, status=StepStatus.STOPPED, ready_at=None))
+                # A worker that looks for signals ends it.
+                ended = replace(state, ending=Ending.STOP) if state.is_claimed else _stopped(state)
+                self._put(ended)
 
     def _end_all(self, ending: Ending) -> None:
         if _STRENGTH.index(ending) <= _STRENGTH.index(self.ending):
@@ -401,7 +444,9 @@ class _Advance:
         if step_id is None:
             self.is_paused = False
         for state in [self._state(step_id)] if step_id else self._states():
-            # A step that is let go by name does not wait for its signals either.
-            held = state.status is StepStatus.WAITING_FOR_SIGNALS and step_id is not None
-            if state.status is StepStatus.PAUSED or held:
-                self._put(replace(state, status=StepStatus.CREATED, ready_at=self.now))
+            if state.status is StepStatus.PAUSED:
+                self._make_ready(state)
+            elif state.status is StepStatus.WAITING_FOR_SIGNALS and step_id is not None:
+                # One that is let go by name waits no longer; if a worker looks for its signals, once that is over.
+                ready_at = None if state.is_claimed else self.now
+                self._put(replace(state, status=StepStatus.CREATED, ready_at=ready_at))

@@ -99,7 +99,8 @@ def _values(change: StepChange) -> dict[str, Any]:
         "lease_until": change.lease_until if state.is_claimed else None,
         **{name: change.facts.get(name) for name in FACTS},
         "created_at": change.now,
-        "started_at": change.now if state.is_claimed else None,
+        # Whoever looks for its signals does not begin it.
+        "started_at": change.now if state.is_claimed and state.status is StepStatus.RUNNING else None,
         "ended_at": None if state.status.is_open else change.now,
     }
 

@@ -48,7 +48,7 @@ class Left(NothingThere):
     def foreach_params(self, foreach_id: str, step_id: str, name: str) -> Sequence[Param | None]:
         return self.iterations[(foreach_id, step_id, name)]
 
-    def dependency_param(self, index: int, name: str) -> Value | None:
+    def dependency_param(self, step_id: str, index: int, name: str) -> Value | None:
         return 20240131 if (index, name) == (0, "day") else None
 
     def next_unique_id(self) -> int:

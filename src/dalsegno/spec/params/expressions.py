@@ -132,7 +132,9 @@ class Functions:
         return otherwise if found is None else found
 
     def _of_dependency(self, index: str, name: str) -> Value:
-        found = self.lookup.dependency_param(int(index), name) if index.isdecimal() else None
+        found = None
+        if self.step is not None and index.isdecimal():
+            found = self.lookup.dependency_param(self.step.id, int(index), name)
         if found is None:
             raise _absent(f"signal dependency {index} of this step has no parameter '{name}'")
         return found

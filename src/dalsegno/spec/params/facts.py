@@ -72,8 +72,8 @@ class Lookup(Protocol):
     def signal_param(self, signal: str, name: str) -> Value | None:
         """A parameter of one of the signals that began the run."""
 
-    def dependency_param(self, index: int, name: str) -> Value | None:
-        """A parameter of a signal that the step waited for."""
+    def dependency_param(self, step_id: str, index: int, name: str) -> Value | None:
+        """A parameter of a signal that a step waited for; the first has the index 0."""
 
     def change_tables(self, step_ids: Collection[str]) -> Sequence[tuple[str, str | None]]:
         """What these steps captured, in the order of the workflow: the last word of a source's name, its change table.
@@ -108,7 +108,7 @@ class NothingThere:
     def signal_param(self, signal: str, name: str) -> Value | None:
         return None
 
-    def dependency_param(self, index: int, name: str) -> Value | None:
+    def dependency_param(self, step_id: str, index: int, name: str) -> Value | None:
         return None
 
     def change_tables(self, step_ids: Collection[str]) -> Sequence[tuple[str, str | None]]:

@@ -1,0 +1,58 @@
+"""What a step waits for and announces, as values. Nothing is stored here."""
+
+from __future__ import annotations
+
+from dalsegno.engine.records import Claim
+from dalsegno.errors import ParamError
+from dalsegno.model.params import ParamDefinitions
+from dalsegno.model.signals import Announcement, Match, SignalValue, Sought, Wanted
+from dalsegno.model.workflow import SignalDependency
+from dalsegno.spec.params.evaluation import Scope
+from dalsegno.store import Store, signals
+
+
+def sought(store: Store, claim: Claim, scope: Scope) -> tuple[Sought, ...]:
+    """What a step waits for, and the newest signals of that kind there are by now."""
+    wanted = [wanted_by(dependency, scope) for dependency in claim.step.signal_dependencies]
+    with store.database.reading() as connection:
+        return tuple(signals.look_for(connection, each) for each in wanted)
+
+
+def wanted_by(dependency: SignalDependency, scope: Scope) -> Wanted:
+    values = values_of(dependency.name, {name: each.param for name, each in dependency.match.items()}, scope)
+    match = {name: Match(each.operator, values[name]) for name, each in dependency.match.items()}
+    return Wanted(dependency.name, match)
+
+
+def announced(claim: Claim, scope: Scope) -> tuple[Announcement, ...]:
+    """What a step announces when it has succeeded; an attempt announces each once."""
+    attempt = f"{claim.flow.id}/{claim.step.id}/{claim.state.attempt}"
+    source = {
+        "workflow_id": claim.run.workflow_id,
+        "run": claim.run.row["number"],
+        "step": claim.step.id,
+        "attempt": claim.state.attempt,
+    }
+    return tuple(
+        Announcement(
+            output.name,
+            values_of(output.name, output.params, scope),
+            output.payload,
+            f"{attempt}/{number}",
+            source,
+        )
+        for number, output in enumerate(claim.step.signal_outputs)
+    )
+
+
+def values_of(signal: str, definitions: ParamDefinitions, scope: Scope) -> dict[str, SignalValue]:
+    """The values of a signal's parameters, whose definitions see what the scope sees."""
+    inner = Scope(definitions, scope.context, {}, scope, scope.step)
+    found: dict[str, SignalValue] = {}
+    for name in definitions:
+        param = inner.own(name)
+        if param.is_secret:
+            raise ParamError(f"The parameter {name!r} of the signal {signal!r} holds a secret, and signals are stored.")
+        if isinstance(param.value, str | int):
+            found[name] = param.value
+    return found
