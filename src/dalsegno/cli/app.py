@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import dalsegno
-from dalsegno.cli import auditing, backing_up, holding, runs, serving, spark, templates, triggers, workflows
+from dalsegno.cli import auditing, backing_up, holding, runs, serving, signals, spark, templates, triggers, workflows
 from dalsegno.cli.output import line_of, opened, reporting, show
 from dalsegno.operations.plain_values import plain
 
@@ -464,6 +464,7 @@ auditing.register(app)
 holding.register(app)
 templates.register(app)
 triggers.register(app)
+signals.register(app)
 serving.register(app)
 backing_up.register(app)
 spark.register(app)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
-from dalsegno.model.workflow import Definition
+from dalsegno.model.workflow import Definition, SignalTrigger
 from dalsegno.plan.firing import next_start
+from dalsegno.plan.signals import named_triggers
 from dalsegno.spec import workflows as spec
 from dalsegno.spec.schedules import timetable_of
-from dalsegno.store import runs, triggers, workflows
+from dalsegno.store import runs, signal_triggers, signals, triggers, workflows
 from dalsegno.store.asking import Row
 
 
@@ -24,11 +25,16 @@ def arm(connection: Connection, workflow_id: str, now: datetime) -> None:
     runs.hold_workflow(connection, workflow_id)
     watched = {(row["kind"], row["name"]): row for row in triggers.of_workflow(connection, workflow_id)}
     definition = _active(connection, workflow_id)
-    wanted = {} if definition is None else _time_triggers(definition, watched, now)
-    triggers.forget(connection, [row for key, row in watched.items() if key not in wanted])
-    triggers.add(connection, [row for key, row in wanted.items() if key not in watched])
-    for key in wanted.keys() & watched.keys():
-        triggers.change(connection, watched[key], next_at=wanted[key]["next_at"])
+    times = {} if definition is None else _time_triggers(definition, watched, now)
+    by_signals = {} if definition is None else _signal_triggers(definition)
+    wanted = {**times, **{key: _signal_row(workflow_id, key) for key in by_signals}}
+    gone = [key for key in watched if key not in wanted]
+    new = [key for key in wanted if key not in watched]
+    _tell_of_signals(connection, workflow_id, gone, {key: by_signals[key] for key in new if key in by_signals})
+    triggers.forget(connection, [watched[key] for key in gone])
+    triggers.add(connection, [wanted[key] for key in new])
+    for key in times.keys() & watched.keys():
+        triggers.change(connection, watched[key], next_at=times[key]["next_at"])
 
 
 def _active(connection: Connection, workflow_id: str) -> Definition | None:
@@ -58,3 +64,31 @@ def _time_triggers(
             "state": {},
         }
     return rows
+
+
+def _signal_triggers(definition: Definition) -> dict[tuple[str, str], SignalTrigger]:
+    if definition.properties.is_signal_trigger_disabled:
+        return {}
+    found = named_triggers(definition.workflow.signal_triggers)
+    return {(triggers.SIGNAL, name): trigger for name, trigger in found.items()}
+
+
+def _signal_row(workflow_id: str, key: tuple[str, str]) -> dict[str, Any]:
+    kind, name = key
+    return {"workflow_id": workflow_id, "kind": kind, "name": name, "upto": None, "next_at": None, "state": {}}
+
+
+def _tell_of_signals(
+    connection: Connection,
+    workflow_id: str,
+    gone: Sequence[tuple[str, str]],
+    new: Mapping[tuple[str, str], SignalTrigger],
+) -> None:
+    """Whom to tell of which signals from now on."""
+    names = {signal for trigger in new.values() for signal in trigger.definitions}
+    signals.hold(connection, names | signal_triggers.subscribed(connection, workflow_id))
+    for kind, name in gone:
+        if kind == triggers.SIGNAL:
+            signal_triggers.unsubscribe(connection, workflow_id, name)
+    for (_, name), trigger in new.items():
+        signal_triggers.subscribe(connection, workflow_id, name, trigger.definitions)

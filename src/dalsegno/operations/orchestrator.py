@@ -41,6 +41,7 @@ from dalsegno.model.runs import (
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.run_params import given_params
 from dalsegno.operations.run_views import RunView, StepView, run_view, step_views
+from dalsegno.operations.signals import Signals
 from dalsegno.operations.workflow_versions import Pushed, Versions
 from dalsegno.settings import Settings
 from dalsegno.spec.params.sel import Sel
@@ -72,6 +73,7 @@ class Orchestrator:
         self.node = Node(store)
         self.scopes = Scopes(store, Sel(), self._secret, self.templates.find)
         self.ledger = Ledger(store, self.node.id, self.versions.blueprint)
+        self.signals = Signals(store, clock, self.actor, self.deliver)
 
     @classmethod
     def open(cls, settings_file: Path | None = None, **options: Any) -> Self:
@@ -117,11 +119,20 @@ class Orchestrator:
         return self._start(blueprint, given, {"type": "MANUAL", "by": self.actor, **(initiator or {})}, idempotency_key)
 
     def start_by_trigger(
-        self, blueprint: Blueprint, key: str, initiator: Mapping[str, Any], params: Mapping[str, Any] | None = None
+        self,
+        blueprint: Blueprint,
+        key: str,
+        initiator: Mapping[str, Any],
+        params: Mapping[str, Any] | None = None,
+        *,
+        fault: UserError | None = None,
     ) -> RunView:
-        """As ``start``, where nobody is there to be told of a mistake: the run is there and has failed."""
+        """As ``start``, where nobody is there to be told of a mistake: the run is there and has failed.
+
+        The trigger may have made one itself.
+        """
         given = given_params(blueprint, params or {})
-        return self._start(blueprint, given, initiator, key, is_failure_kept=True)
+        return self._start(blueprint, given, initiator, key, is_failure_kept=True, fault=fault)
 
     def _start(
         self,
@@ -131,13 +142,14 @@ class Orchestrator:
         key: str | None,
         *,
         is_failure_kept: bool = False,
+        fault: UserError | None = None,
     ) -> RunView:
         workflow_id = blueprint.workflow.id
         if key is not None and (known := self._asked_before(workflow_id, key, given)):
             return known
         for _ in range(_ATTEMPTS):
             now = self.clock()
-            row = self._new_run(blueprint, given, initiator, key, now, is_failure_kept=is_failure_kept)
+            row = self._new_run(blueprint, given, initiator, key, now, is_failure_kept=is_failure_kept, fault=fault)
             with self.store.database.writing() as connection:
                 runs.hold_workflow(connection, workflow_id)
                 if key is not None and runs.asked_before(connection, workflow_id, key):
@@ -169,6 +181,7 @@ class Orchestrator:
         now: datetime,
         *,
         is_failure_kept: bool,
+        fault: UserError | None,
     ) -> dict[str, Any]:
         """A run with the next number; its parameters may depend on it, and are evaluated outside of any transaction."""
         row = new_run(
@@ -180,6 +193,8 @@ class Orchestrator:
             now=now,
             idempotency_key=key,
         )
+        if fault is not None:
+            return failed(row, fault.message, now)
         try:
             return evaluated(self.scopes, blueprint, row, now)
         except UserError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +17,7 @@ from enum import StrEnum
 from dalsegno.clock import utc_now
 from dalsegno.engine.lease import Lease
 from dalsegno.engine.node import Node
+from dalsegno.engine.signal_triggers import SignalTriggers
 from dalsegno.engine.time_triggers import TimeTriggers
 from dalsegno.errors import PlatformError
 from dalsegno.operations import readiness
@@ -29,8 +31,9 @@ from dalsegno.store import Store
 log = logging.getLogger(__name__)
 
 ACTOR = "dalsegno"
-#: How often to look for triggers that came or went, and for the lease.
+#: How often to look for triggers that came or went, and for the lease; and for signals.
 _LOOK_SECONDS = 1.0
+_SIGNALS_SECONDS = 0.2
 #: How often to look for files of old runs.
 _SWEEP_SECONDS = 3600.0
 
@@ -100,19 +103,31 @@ class Service:
     def _watch_triggers(self) -> None:
         orchestrator = self._orchestrator()
         lease = Lease(self.store, "triggers", self.node_id)
-        by_time = TimeTriggers(self.store, orchestrator.versions.active, orchestrator.start_by_trigger)
-        wait = 0.0
+        active, start = orchestrator.versions.active, orchestrator.start_by_trigger
+        by_time = TimeTriggers(self.store, active, start)
+        by_signals = SignalTriggers(self.store, active, start, orchestrator.scopes)
+        wait, look_at = 0.0, time.monotonic()
         while not self._stopping.wait(wait):
             wait = _LOOK_SECONDS
             self.pulse.beat("triggers")
             try:
-                next_at = by_time.fire(self.clock()) if lease.is_held() else None
+                if not lease.is_held():
+                    continue
+                by_signals.fire(self.clock())
+                if time.monotonic() >= look_at:
+                    next_at = by_time.fire(self.clock())
+                    look_at = time.monotonic() + self._seconds_until(next_at)
             except PlatformError as error:
                 log.warning("the store failed, trying again: %s", error)
                 continue
-            if next_at is not None:
-                wait = min(max((next_at - self.clock()).total_seconds(), 0), _LOOK_SECONDS)
+            wait = min(max(look_at - time.monotonic(), 0), _SIGNALS_SECONDS)
         lease.release()
+
+    def _seconds_until(self, moment: datetime | None) -> float:
+        """When to look again, which is soon: a clock may be set, and triggers come and go."""
+        if moment is None:
+            return _LOOK_SECONDS
+        return min(max((moment - self.clock()).total_seconds(), 0), _LOOK_SECONDS)
 
     def _keep_up(self) -> None:
         lease = Lease(self.store, "upkeep", self.node_id)

@@ -1,0 +1,102 @@
+"""Signals: announcing that something has happened, and seeing what was announced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dalsegno.errors import ParamError, UserError
+from dalsegno.model.params import ParamType
+from dalsegno.model.signals import Announcement, SignalValue
+from dalsegno.spec.names import fault_of_name, fault_of_param_name
+from dalsegno.spec.params.values import cast, type_of
+from dalsegno.store import Store, signals
+from dalsegno.store.asking import Row
+
+_LONG = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_TYPES = (ParamType.STRING, ParamType.LONG)
+
+
+@dataclass(frozen=True)
+class SignalView:
+    """A signal that was announced."""
+
+    id: int
+    name: str
+    params: Mapping[str, SignalValue]
+    payload: Mapping[str, Any]
+    key: str | None
+    #: Who announced it; of a step's: which one.
+    source: Mapping[str, Any]
+    announced_at: datetime
+    #: Whether it had been announced before, with the same key.
+    is_repeated: bool = False
+
+
+class Signals:
+    """The signals of one store."""
+
+    def __init__(self, store: Store, clock: Callable[[], datetime], actor: str, deliver: Callable[[], None]) -> None:
+        self.store = store
+        self.clock = clock
+        self.actor = actor
+        #: Lets steps go on that have waited.
+        self.deliver = deliver
+
+    def announce(self, name: str, params: Mapping[str, Any] | None = None, *, key: str | None = None) -> SignalView:
+        """Say that something has happened. Saying it again with the same key is the same signal."""
+        if fault := fault_of_name(name):
+            raise UserError(f"{name!r} cannot be a signal: {fault}.")
+        given = {param: _checked(param, value) for param, value in (params or {}).items()}
+        news = Announcement(name, given, key=key, source={"by": self.actor})
+        with self.store.database.writing() as connection:
+            [(row, is_repeated)] = signals.announce(connection, [news], self.clock())
+        if row["params"] != given:
+            raise UserError(
+                f"The key {key!r} was used for a signal {name!r} with other parameters.",
+                hint="Use another key for another signal.",
+            )
+        self.deliver()
+        return _view(row, is_repeated=is_repeated)
+
+    def all(self, name: str | None = None, *, limit: int = 20) -> list[SignalView]:
+        """Newest first."""
+        with self.store.database.reading() as connection:
+            return [_view(row) for row in signals.signal_rows(connection, name, limit=limit)]
+
+
+def typed_value(name: str, text: str) -> tuple[str, SignalValue]:
+    """What was typed as ``name=text``: a whole number is a LONG, unless the name says ``name:STRING``."""
+    name, colon, kind = name.partition(":")
+    if not colon:
+        return name, int(text) if _LONG.fullmatch(text) else text
+    if kind.upper() not in _TYPES:
+        raise UserError(
+            f"{kind!r} is no type of a signal's parameter: expected STRING or LONG.", hint=f"Such as {name}:STRING=1"
+        )
+    return name, _cast(name, text, ParamType(kind.upper()))
+
+
+def _checked(name: str, value: Any) -> SignalValue:
+    if fault := fault_of_param_name(name):
+        raise ParamError(f"{name!r} cannot be the name of a parameter: {fault}.")
+    kind = type_of(value)
+    if kind not in _TYPES:
+        raise ParamError(f"The parameter {name!r} of a signal must be a STRING or a LONG, found {kind}.")
+    return _cast(name, value, kind)
+
+
+def _cast(name: str, value: Any, kind: ParamType) -> SignalValue:
+    try:
+        found = cast(value, kind)
+    except ParamError as error:
+        raise ParamError(f"The parameter {name!r} is a {kind}: {error.message}", hint=error.hint) from None
+    return found if isinstance(found, int) else str(found)
+
+
+def _view(row: Row, *, is_repeated: bool = False) -> SignalView:
+    names = ("id", "name", "params", "payload", "key", "source", "announced_at")
+    return SignalView(**{name: row[name] for name in names}, is_repeated=is_repeated)
