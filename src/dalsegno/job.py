@@ -65,6 +65,11 @@ def output(values: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         os.close(descriptor)
 
 
+def announce(name: str, /, **params: str | int) -> None:
+    """Announce a signal when the step has succeeded; its parameters are texts and whole numbers."""
+    output({"maestro_dynamic_output": {"signal_outputs": [{"name": name, **params}]}})
+
+
 def key() -> str | None:
     """Names this attempt of this step and no other, such as for a request that must not be made twice."""
     return os.environ.get("DALSEGNO_KEY")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dalsegno.operations.run_views import RunView, StepView
+    from dalsegno.operations.run_views import RunView, StepView, WaitView
 
 #: One sign and one colour per status; what is not named here has neither.
 SIGNS = {
@@ -16,6 +16,7 @@ SIGNS = {
     "IN_PROGRESS": ("▶", "cyan"),
     "CREATED": ("…", "white"),
     "PAUSED": ("‖", "yellow"),
+    "WAITING_FOR_SIGNALS": ("…", "white"),
     "NOT_CREATED": ("·", "bright_black"),
     "UNSATISFIED": ("∅", "bright_black"),
     "SKIPPED": ("↷", "yellow"),
@@ -110,6 +111,8 @@ def step_line(step: StepView, now: datetime) -> str:
         parts.append(f"→ {step.run}")
     if step.progress and step.status == "RUNNING":
         parts.append(_progress(step.progress))
+    if step.status == "WAITING_FOR_SIGNALS" and step.signals:
+        parts.append(f"for {', '.join(_wait(each) for each in step.signals if each.signal_id is None)}")
     if step.again_at:
         parts.append(f"again in {lasted(now, step.again_at) or 'a moment'}")
     if step.failure and step.status in FAILED:
@@ -127,6 +130,11 @@ def _iterations(step: StepView) -> str:
     total = step.iterations["total"]
     others = ", ".join(f"{count} {status}" for status, count in step.iterations.items() if status != "total")
     return f"{total} iterations: {others}"
+
+
+def _wait(wait: WaitView) -> str:
+    match = ", ".join(f"{name} {operator} {value}" for name, (operator, value) in wait.match.items())
+    return f"{wait.name} ({match})" if match else wait.name
 
 
 def _progress(progress: Any) -> str:

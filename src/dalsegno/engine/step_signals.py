@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from dalsegno.engine.records import Claim
 from dalsegno.errors import ParamError
-from dalsegno.model.params import ParamDefinitions
+from dalsegno.model.params import ParamDefinitions, ParamType
 from dalsegno.model.signals import Announcement, Match, SignalValue, Sought, Wanted
 from dalsegno.model.workflow import SignalDependency
+from dalsegno.spec.names import fault_of_name, fault_of_param_name
 from dalsegno.spec.params.evaluation import Scope
+from dalsegno.spec.params.values import type_of
 from dalsegno.store import Store, signals
 
 
@@ -24,8 +29,8 @@ def wanted_by(dependency: SignalDependency, scope: Scope) -> Wanted:
     return Wanted(dependency.name, match)
 
 
-def announced(claim: Claim, scope: Scope) -> tuple[Announcement, ...]:
-    """What a step announces when it has succeeded; an attempt announces each once."""
+def announced(claim: Claim, scope: Scope, told: Sequence[Mapping[str, Any]] = ()) -> tuple[Announcement, ...]:
+    """What a step announces when it has succeeded, with what its job told; an attempt announces each once."""
     attempt = f"{claim.flow.id}/{claim.step.id}/{claim.state.attempt}"
     source = {
         "workflow_id": claim.run.workflow_id,
@@ -33,16 +38,27 @@ def announced(claim: Claim, scope: Scope) -> tuple[Announcement, ...]:
         "step": claim.step.id,
         "attempt": claim.state.attempt,
     }
+    found = [
+        (output.name, values_of(output.name, output.params, scope), output.payload)
+        for output in claim.step.signal_outputs
+    ]
+    found += [(*_told(each), {}) for each in told]
     return tuple(
-        Announcement(
-            output.name,
-            values_of(output.name, output.params, scope),
-            output.payload,
-            f"{attempt}/{number}",
-            source,
-        )
-        for number, output in enumerate(claim.step.signal_outputs)
+        Announcement(name, params, payload, f"{attempt}/{number}", source)
+        for number, (name, params, payload) in enumerate(found)
     )
+
+
+def _told(output: Mapping[str, Any]) -> tuple[str, dict[str, SignalValue]]:
+    """A signal that a job announces: its name, and values beside it."""
+    name = output.get("name")
+    if not isinstance(name, str) or fault_of_name(name):
+        raise ParamError(f"The job announces a signal without a proper name: {output!r:.80}.")
+    params = {key: value for key, value in output.items() if key != "name"}
+    for key, value in params.items():
+        if fault_of_param_name(key) or type_of(value) not in (ParamType.STRING, ParamType.LONG):
+            raise ParamError(f"The job announces {name!r} with {key}={value!r:.80}: expected a text or a whole number.")
+    return name, params
 
 
 def values_of(signal: str, definitions: ParamDefinitions, scope: Scope) -> dict[str, SignalValue]:

@@ -45,6 +45,7 @@ from dalsegno.spec.params.loops import (
 )
 from dalsegno.spec.params.outputs import apply_outputs
 from dalsegno.spec.params.stored import from_stored, to_stored
+from dalsegno.steps.outputs import SIGNALS, signals_in
 from dalsegno.store import Store, flows, runs, workflows
 
 log = logging.getLogger(__name__)
@@ -107,6 +108,8 @@ class _Turn:
         self.note = note
         self.now = worker.clock()
         self.retries = Retries()
+        #: The signals that its job announces.
+        self.told: list[Any] = []
         self._scope: Scope | None = None
         self._memory: Memory | None = None
 
@@ -177,8 +180,8 @@ class _Turn:
         try:
             if complete and not (isinstance(outcome, Succeeded) and not outcome.goes_on):
                 taken = self._taken()
-            if isinstance(outcome, Succeeded) and self.step.signal_outputs:
-                signals = announced(self.claim, self.scope())
+            if isinstance(outcome, Succeeded) and (self.step.signal_outputs or self.told):
+                signals = announced(self.claim, self.scope(), self.told)
         except DalsegnoError as error:
             outcome, taken = Failed(FailureKind.FATAL, error.message, error.hint), ()
         happening = StepEnded(self.step.id, self.state.fence, outcome, taken, self.retries)
@@ -216,11 +219,13 @@ class _Turn:
             return self.report(LeaseLost(step.id, self.state.fence))
         if isinstance(outcome, Stopped):
             return self.ended(outcome, params=to_stored(found.params))
+        outputs = {name: value for name, value in outcome.outputs.items() if name != SIGNALS}
+        self.told = signals_in(outcome.outputs.get(SIGNALS))
         after = apply_outputs(
-            found.params, outcome.outputs, self.scope().context, definitions=step.params, secrets=found.secrets
+            found.params, outputs, self.scope().context, definitions=step.params, secrets=found.secrets
         )
         self.scope(raw=runner.raw, known=after)
-        return self.ended(outcome, params=to_stored(after), outputs=dict(outcome.outputs))
+        return self.ended(outcome, params=to_stored(after), outputs=outputs)
 
     def _retries(self, step: JobStep) -> Retries:
         """How often to try again; a policy that has no value must not keep a step from being run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.scopes import kind_of
 from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.model.workflow import Step
-from dalsegno.store import Store, flows
+from dalsegno.store import Store, flows, signals
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,17 @@ class RunView:
 
 
 @dataclass(frozen=True)
+class WaitView:
+    """A signal that a step waits for."""
+
+    name: str
+    #: By parameter: what it must be, as an operator and a value.
+    match: Mapping[str, tuple[str, str | int]]
+    #: The number of the signal that came; None: it has not come.
+    signal_id: int | None
+
+
+@dataclass(frozen=True)
 class StepView:
     """A step of a run."""
 
@@ -59,6 +70,8 @@ class StepView:
     iterations: Mapping[str, int] = field(default_factory=dict)
     #: Of a subworkflow: its run, as WORKFLOW/NUMBER.
     run: str | None = None
+    #: Which signals it waits for or has waited for, one for each of its dependencies.
+    signals: Sequence[WaitView] = ()
     #: The steps of a loop's iterations that are open or failed, by iteration.
     inside: Mapping[str, list[StepView]] = field(default_factory=dict)
 
@@ -94,6 +107,7 @@ def step_views(store: Store, run: Mapping[str, Any], blueprints: Blueprints) -> 
 
 def _views(connection: Any, flow_id: str, steps: tuple[Step, ...]) -> list[StepView]:
     rows = {row["step_id"]: row for row in flows.steps_of_flow(connection, flow_id)}
+    waits = _waits(connection, flow_id) if any(step.signal_dependencies for step in steps) else {}
     found = []
     for step in steps:
         row = rows.get(step.id)
@@ -117,9 +131,18 @@ def _views(connection: Any, flow_id: str, steps: tuple[Step, ...]) -> list[StepV
                 progress=row["progress"],
                 iterations=iterations,
                 run=f"{handle['workflow']}/{handle['number']}" if "child" in handle else None,
+                signals=waits.get(step.id, ()),
                 inside=inside,
             )
         )
+    return found
+
+
+def _waits(connection: Any, flow_id: str) -> dict[str, list[WaitView]]:
+    found: dict[str, list[WaitView]] = {}
+    for row in signals.waits_of_flow(connection, flow_id):
+        match = {name: (operator, value) for name, (operator, value) in row["wanted"].items()}
+        found.setdefault(row["step_id"], []).append(WaitView(row["signal_name"], match, row["signal_id"]))
     return found
 
 

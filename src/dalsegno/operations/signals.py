@@ -16,7 +16,9 @@ from dalsegno.spec.params.values import cast, type_of
 from dalsegno.store import Store, signals
 from dalsegno.store.asking import Row
 
-_LONG = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+#: As YAML would take it for a number, and Maestro for a LONG.
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_LONG = range(-(1 << 63), 1 << 63)
 _TYPES = (ParamType.STRING, ParamType.LONG)
 
 
@@ -72,7 +74,7 @@ def typed_value(name: str, text: str) -> tuple[str, SignalValue]:
     """What was typed as ``name=text``: a whole number is a LONG, unless the name says ``name:STRING``."""
     name, colon, kind = name.partition(":")
     if not colon:
-        return name, int(text) if _LONG.fullmatch(text) else text
+        return name, int(text) if _NUMBER.fullmatch(text) and int(text) in _LONG else text
     if kind.upper() not in _TYPES:
         raise UserError(
             f"{kind!r} is no type of a signal's parameter: expected STRING or LONG.", hint=f"Such as {name}:STRING=1"

@@ -11,6 +11,9 @@ from typing import Any
 from dalsegno.errors import UserError
 
 SIZE_LIMIT = 1 << 20
+#: No parameter may be called so.
+SIGNALS = "maestro_dynamic_output"
+_SIGNAL_OUTPUTS = "signal_outputs"
 _LINE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LONG = range(-(1 << 63), 1 << 63)
@@ -30,10 +33,14 @@ def read_outputs(file: Path, secrets: Iterable[str] = (), *, limit: int = SIZE_L
             f"The job's output parameters take more than {limit:,} bytes.", hint="Write data to a table or a file."
         )
     outputs: dict[str, Any] = {}
+    signals: list[Any] = []
     # Only a line feed ends a line: other breaks may be part of a value.
     for number, line in enumerate(content.decode(errors="replace").split("\n"), 1):
         if line.strip():
             outputs |= _parsed(line.strip(), number)
+            signals += signals_in(outputs.pop(SIGNALS, None))
+    if signals:
+        outputs[SIGNALS] = {_SIGNAL_OUTPUTS: signals}
     for name, value in outputs.items():
         text = json.dumps(value, ensure_ascii=False)
         if any(
@@ -44,6 +51,19 @@ def read_outputs(file: Path, secrets: Iterable[str] = (), *, limit: int = SIZE_L
                 hint="Name the secret where it is needed instead of handing its value on.",
             )
     return outputs
+
+
+def signals_in(output: Any) -> list[Any]:
+    """Of the output by which a job announces signals, as Maestro has it: each with a name, and values beside it."""
+    if output is None:
+        return []
+    found = output.get(_SIGNAL_OUTPUTS) if isinstance(output, dict) else None
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise UserError(
+            f"The job announces signals by {output!r:.80}, expected a list of mappings.",
+            hint=f'Such as {{"{SIGNALS}": {{"{_SIGNAL_OUTPUTS}": [{{"name": "plays/complete", "day": 20261116}}]}}}}',
+        )
+    return found
 
 
 def _parsed(line: str, number: int) -> Mapping[str, Any]:
