@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dalsegno.engine.signal_triggers import SignalTriggers
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.run_views import RunView
 from tests.engine.support import FAILED, STOPPED, SUCCEEDED, Place
@@ -137,3 +138,25 @@ def test_last_only(place: Place) -> None:
     assert statuses(place, "last-only") == [STOPPED, RunStatus.IN_PROGRESS]
     assert place.finish(second).status is SUCCEEDED
     assert place.lines() == ["2"]
+
+
+def test_signals(place: Place) -> None:
+    """As Maestro's README of signals announces them."""
+    pushed(place, "signals")
+    orchestrator = place.orchestrator
+    tell = orchestrator.signals.announce
+    tell("signal_a", {"foo": "bat", "watermark": 123456, "updated_by": "tester"})
+    tell("signal_b", {"bar": "baz", "watermark": 123456, "posted_by": "tester"})
+    SignalTriggers(
+        orchestrator.store, orchestrator.versions.active, orchestrator.start_by_trigger, orchestrator.scopes
+    ).fire(orchestrator.clock())
+    [run] = orchestrator.list_runs("signals")
+    assert place.statuses(run)["job.1"] == "WAITING_FOR_SIGNALS"
+
+    tell("db/test/table1", {"vtts_utc_dateint": "20500101", "vtts_utc_hour": "00"})
+    tell("db/test/table2", {"vtts_utc_dateint": "20500101", "vtts_utc_hour": "00"})
+    assert place.finish(run).status is SUCCEEDED
+    found = {name: param(place, run, "job.1", name) for name in ("of_trigger", "of_signal", "of_dependency")}
+    assert found == {"of_trigger": "bar", "of_signal": 123456, "of_dependency": "20500101"}
+    announced = [(each.name, each.params) for each in reversed(orchestrator.signals.all(limit=2))]
+    assert announced == [("dummy/test/signal1", {"key1": "v1", "key2": 1}), ("dummy/test/signal2", {"key3": "v3"})]

@@ -10,6 +10,7 @@ from typing import Any
 
 from dalsegno.clock import from_millis
 from dalsegno.engine.records import OpenRun
+from dalsegno.errors import ParamError
 from dalsegno.model.params import Param, ParamDefinition, ParamDefinitions, Params, ParamSource, ParamType, Value
 from dalsegno.model.runs import Flow, StepState
 from dalsegno.model.templates import JobTemplate
@@ -279,7 +280,10 @@ class StoreLookup:
 
     def next_unique_id(self) -> int:
         with self.scopes.store.database.writing() as connection:
-            return runs.next_unique_id(connection, self.run.id)
+            found = runs.next_unique_id(connection, self.run.id)
+        if found is None:
+            raise ParamError("There are no unique numbers before a run is there; a step's parameters may ask for one.")
+        return found
 
     def _row(self, step_id: str) -> Mapping[str, Any] | None:
         """The step of this id in the flow, or in one around it."""

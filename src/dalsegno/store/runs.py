@@ -147,14 +147,15 @@ def counts(connection: Connection, *conditions: ColumnElement[bool]) -> dict[str
     return {status: number for status, number in connection.execute(found)}
 
 
-def next_unique_id(connection: Connection, run_id: str) -> int:
+def next_unique_id(connection: Connection, run_id: str) -> int | None:
+    """None: there is no such run yet."""
     counted = (
         update(runs)
         .where(runs.c.id == run_id)
         .values(last_unique_id=runs.c.last_unique_id + 1)
         .returning(runs.c.last_unique_id)
     )
-    return int(connection.execute(counted).scalar_one())
+    return connection.execute(counted).scalar()
 
 
 def overdue(connection: Connection, now: datetime) -> list[str]:
