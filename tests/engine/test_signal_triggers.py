@@ -159,6 +159,7 @@ def test_equal_values_start_one_run_only(either_place: Place) -> None:
     "fields",
     [
         {"condition": "1 / 0 > 1"},
+        {"dedup_expr": "params.nextUniqueId() + ''"},
         {"params": {"x": expression("1 / 0")}},
         {"dedup_expr": "params.getFromSignal('a', 'n')"},
     ],

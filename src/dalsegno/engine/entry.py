@@ -163,8 +163,10 @@ class Entry:
         match happening:
             case SignalsSought(step_id, fence):
                 state = flow.steps.get(step_id)
-                is_ours = state is not None and state.is_claimed and state.fence == fence and state.ending is None
-                if is_ours and state is not None and state.status is StepStatus.WAITING_FOR_SIGNALS:
+                if state is None or not state.is_claimed or state.fence != fence:
+                    # The report comes too late, which is found out next.
+                    return happening
+                if state.status is StepStatus.WAITING_FOR_SIGNALS and state.ending is None:
                     are_there = signals.wait(self.connection, run.id, flow.id, step_id, facts.sought)
                     return replace(happening, are_there=are_there)
         return happening
