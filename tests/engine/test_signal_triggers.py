@@ -145,11 +145,13 @@ def test_a_condition_that_does_not_hold_uses_signals_up(either_place: Place) -> 
 
 
 def test_equal_values_start_one_run_only(either_place: Place) -> None:
-    push(either_place, by("a", dedup_expr="params.getFromSignal('a', 'day')"))
+    once = {name: by(name, dedup_expr=f"params.getFromSignal('{name}', 'day')") for name in "ab"}
+    push(either_place, once["a"], once["b"])
     for day in (1, 1, 2, 1):
         announce(either_place, "a", day=day)
     fire(either_place)
     announce(either_place, "a", day=2)
+    announce(either_place, "b", day=2)
     fire(either_place)
     assert [run.initiator["signals"]["a"]["day"] for run in runs(either_place)] == [1, 2]
     assert left(either_place) == 0

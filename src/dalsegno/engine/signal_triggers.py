@@ -147,7 +147,7 @@ class SignalTriggers:
         if begin is not None and begin.once is not None:
             # It may be another one each time, such as a random one: so it is chosen once.
             with self.store.database.writing() as connection:
-                value = key_of_value(row["workflow_id"], row["name"], begin.once)
+                value = key_of_value(row["workflow_id"], begin.once)
                 run_key = signal_triggers.choose_run_key(connection, row, key, value)
         if begin is not None and run_key is not None:
             self.start(blueprint, run_key, begin.initiator, fault=begin.fault)

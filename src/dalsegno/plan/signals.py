@@ -143,9 +143,9 @@ def key_of_join(workflow_id: str, trigger: str, join: Join) -> str:
     return f"{workflow_id}/{_digest(trigger)}/signals {'+'.join(str(signal.id) for signal in join.signals)}"
 
 
-def key_of_value(workflow_id: str, trigger: str, value: str) -> str:
-    """The same where a trigger says itself which joins are to begin one run only."""
-    return f"{workflow_id}/{_digest(trigger)}/once {_cut(value)}"
+def key_of_value(workflow_id: str, value: str) -> str:
+    """The same where triggers say which joins are to begin one run only, whichever of the workflow's triggers does."""
+    return f"{workflow_id}/once {_cut(value)}"
 
 
 def _cut(text: str) -> str:
