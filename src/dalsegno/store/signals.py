@@ -87,8 +87,8 @@ def _met(connection: Connection, new: Sequence[Signal]) -> dict[str, list[tuple[
     connection.execute(_SET_SIGNAL, values)
     wait_on: set[tuple[str, str]] = set()
     for run_ids in _portions(sorted({row["run_id"] for row, _ in met})):
-        found = select(signal_waits.c.flow_id, signal_waits.c.step_id)
-        still = connection.execute(found.where(waiting, signal_waits.c.run_id.in_(run_ids)))
+        more = select(signal_waits.c.flow_id, signal_waits.c.step_id)
+        still = connection.execute(more.where(waiting, signal_waits.c.run_id.in_(run_ids)))
         wait_on |= {(flow_id, step_id) for flow_id, step_id in still}
     steps: dict[str, dict[tuple[str, str], None]] = {}
     for row, _ in met:
