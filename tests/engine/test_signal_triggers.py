@@ -285,8 +285,10 @@ def dying_at(place: Place, moment: int) -> Iterator[None]:
 def test_whoever_dies_at_any_moment_starts_no_second_run_and_forgets_none(either_place: Place) -> None:
     """With a key that is another one each time, which is the hardest case."""
     push(either_place, by("a", "b", keys=("day",), dedup_expr="UUID.randomUUID().toString()"))
+    # On SQLite at each, which is quicker.
+    is_sqlite = either_place.orchestrator.store.database.is_sqlite
     days = 0
-    for moment in count(1):
+    for moment in count(1, 1 if is_sqlite else 3):
         days += 1
         announce(either_place, "a", day=days)
         try:
@@ -353,7 +355,7 @@ def test_one_that_cannot_be_started_does_not_hold_up_others(
 
 def test_killed_between_announcing_and_starting(tmp_path: Path) -> None:
     """Processes that really die."""
-    moments = (4, 12, 16, 20, 24, 28, 36)
+    moments = (8, 16, 24, 32)
 
     def die(moment: int) -> None:
         folder = tmp_path / str(moment)
