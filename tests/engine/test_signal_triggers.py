@@ -300,6 +300,7 @@ def test_whoever_dies_at_any_moment_starts_no_second_run_and_forgets_none(either
             # Whoever announced it heard no answer, and says it again.
             either_place.orchestrator.signals.announce("b", {"day": days}, key=str(days))
             fire(either_place)
+        assert len(runs(either_place)) == days
     assert moment > 20
     found = Counter(run.initiator["signals"]["b"]["day"] for run in runs(either_place))
     assert found == Counter(range(1, days + 1))
