@@ -332,6 +332,36 @@ def test_nodes_that_fire_at_the_same_time_start_each_run_once(either_place: Plac
     assert left(either_place) == 0
 
 
+def test_nobody_waits_for_ever(either_place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever pushes, announces or starts holds some of what the others need."""
+    push(either_place, A_AND_B, by("b", "c"))
+    first = either_place.orchestrator
+    orchestrators = [Orchestrator(first.settings, first.store, actor="dalsegno") for _ in range(5)]
+
+    def arm(orchestrator: Orchestrator) -> None:
+        for _ in range(6):
+            orchestrator.versions.deactivate("w")
+            orchestrator.versions.activate("w", "latest")
+
+    def tell(orchestrator: Orchestrator) -> None:
+        for day in range(20):
+            orchestrator.signals.announce("abc"[day % 3], {"day": day // 3})
+
+    def start(orchestrator: Orchestrator) -> None:
+        for _ in range(15):
+            triggers_of(orchestrator).fire(orchestrator.clock())
+
+    with ThreadPoolExecutor(len(orchestrators)) as pool:
+        acts = (arm, tell, tell, start, start)
+        for done in [pool.submit(act, each) for act, each in zip(acts, orchestrators, strict=True)]:
+            done.result()
+    fire(either_place)
+    assert caplog.text == ""
+    begun = [run.initiator for run in runs(either_place)]
+    used = Counter((each["trigger"], number) for each in begun for number in each["signal_ids"].values())
+    assert max(used.values(), default=1) == 1
+
+
 def test_one_that_cannot_be_started_does_not_hold_up_others(
     either_place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dalsegno import job
 from dalsegno.errors import UserError
-from dalsegno.steps.outputs import SIZE_LIMIT, read_outputs
+from dalsegno.steps.outputs import SIZE_LIMIT, read_outputs, signals_in
 
 values = st.recursive(
     st.text() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False),
@@ -89,3 +89,15 @@ def test_outside_of_a_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert (job.params(), job.param("x", 5), job.key(), job.attempt()) == ({}, 5, None, 1)
     with pytest.raises(KeyError, match="no parameter 'x'; it has none"):
         job.param("x")
+
+
+def test_signals_are_told_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DALSEGNO_OUTPUT", str(tmp_path / "output"))
+    job.announce("plays/complete", day=20261116, country="DE")
+    job.output(rows=1)
+    job.announce("done")
+    found = read_outputs(tmp_path / "output")
+    assert found.pop("rows") == 1
+    assert [signals_in(each) for each in found.values()] == [
+        [{"name": "plays/complete", "day": 20261116, "country": "DE"}, {"name": "done"}]
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -30,9 +30,17 @@ def arm(connection: Connection, workflow_id: str, now: datetime) -> None:
     wanted = {**times, **{key: _signal_row(workflow_id, key) for key in by_signals}}
     gone = [key for key in watched if key not in wanted]
     new = [key for key in wanted if key not in watched]
-    _tell_of_signals(connection, workflow_id, gone, {key: by_signals[key] for key in new if key in by_signals})
+    # Whoever announces a signal waits until that is settled.
+    names = {signal for trigger in by_signals.values() for signal in trigger.definitions}
+    signals.hold(connection, names | signal_triggers.subscribed(connection, workflow_id))
     triggers.forget(connection, [watched[key] for key in gone])
     triggers.add(connection, [wanted[key] for key in new])
+    for kind, name in gone:
+        if kind == triggers.SIGNAL:
+            signal_triggers.unsubscribe(connection, workflow_id, name)
+    for key in new:
+        if key in by_signals:
+            signal_triggers.subscribe(connection, workflow_id, key[1], by_signals[key].definitions)
     for key in times.keys() & watched.keys():
         triggers.change(connection, watched[key], next_at=times[key]["next_at"])
 
@@ -76,19 +84,3 @@ def _signal_triggers(definition: Definition) -> dict[tuple[str, str], SignalTrig
 def _signal_row(workflow_id: str, key: tuple[str, str]) -> dict[str, Any]:
     kind, name = key
     return {"workflow_id": workflow_id, "kind": kind, "name": name, "upto": None, "next_at": None, "state": {}}
-
-
-def _tell_of_signals(
-    connection: Connection,
-    workflow_id: str,
-    gone: Sequence[tuple[str, str]],
-    new: Mapping[tuple[str, str], SignalTrigger],
-) -> None:
-    """Whom to tell of which signals from now on."""
-    names = {signal for trigger in new.values() for signal in trigger.definitions}
-    signals.hold(connection, names | signal_triggers.subscribed(connection, workflow_id))
-    for kind, name in gone:
-        if kind == triggers.SIGNAL:
-            signal_triggers.unsubscribe(connection, workflow_id, name)
-    for (_, name), trigger in new.items():
-        signal_triggers.subscribe(connection, workflow_id, name, trigger.definitions)
