@@ -38,7 +38,8 @@ def count(place: Place, name: str, run: RunView | None = None) -> int:
 
 
 def test_old_runs_go_with_all_that_was_remembered_of_them(either_place: Place, clock: Clock) -> None:
-    either_place.push("w", foreach("each", [1, 2], [noop("a")]))
+    either_place.orchestrator.signals.announce("x")
+    either_place.push("w", foreach("each", [1, 2], [noop("a", signal_dependencies=[{"name": "x"}])]))
     first = either_place.run("w")
     clock.pass_by(days=89)
     second = either_place.run("w")
@@ -48,7 +49,7 @@ def test_old_runs_go_with_all_that_was_remembered_of_them(either_place: Place, c
     assert retention(either_place).forget_runs().runs == 1
 
     assert numbers(either_place) == [2]
-    for name in ("flows", "steps", "events"):
+    for name in ("flows", "steps", "events", "signal_waits"):
         assert count(either_place, name, first) == 0
         assert count(either_place, name, second) > 0
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, String, and_, cast, delete, exists, literal, not_, select
 
-from dalsegno.store.run_tables import events, flows, inbox, runs, steps, workflows
+from dalsegno.store.run_tables import events, flows, inbox, runs, signal_waits, steps, workflows
 from dalsegno.store.runs import OPEN
 from dalsegno.store.tables import captures
 
@@ -41,7 +41,7 @@ def delete_family(connection: Connection, root: str, before: datetime, least: in
     going = [(workflow_id, number) for workflow_id, number in connection.execute(may_go)]
     if len(going) < size:
         return []
-    for table in (steps, flows, events, inbox):
+    for table in (steps, flows, events, inbox, signal_waits):
         connection.execute(delete(table).where(table.c.run_id.in_(family)))
     connection.execute(delete(runs).where(runs.c.root_run == root))
     return going
