@@ -25,7 +25,12 @@ class Watch:
 
     @property
     def key(self) -> str:
-        return f"{self.table} for {self.consumer}"
+        return key_of(str(self.table), self.consumer)
+
+
+def key_of(table: str, consumer: str) -> str:
+    """What a table and its consumer are known by together."""
+    return f"{table} for {consumer}"
 
 
 #: The oldest and the newest of some snapshots: as long as both are the same, nothing has come or was processed.

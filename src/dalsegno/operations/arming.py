@@ -12,6 +12,7 @@ from dalsegno.model.workflow import Definition
 from dalsegno.plan.firing import next_start
 from dalsegno.spec import workflows as spec
 from dalsegno.spec.schedules import timetable_of
+from dalsegno.spec.watching import watch_name
 from dalsegno.store import runs, triggers, workflows
 from dalsegno.store.asking import Row
 
@@ -24,7 +25,9 @@ def arm(connection: Connection, workflow_id: str, now: datetime) -> None:
     runs.hold_workflow(connection, workflow_id)
     watched = {(row["kind"], row["name"]): row for row in triggers.of_workflow(connection, workflow_id)}
     definition = _active(connection, workflow_id)
-    wanted = {} if definition is None else _time_triggers(definition, watched, now)
+    wanted = {}
+    if definition is not None:
+        wanted = _time_triggers(definition, watched, now) | _incremental_triggers(definition, now)
     triggers.forget(connection, [row for key, row in watched.items() if key not in wanted])
     triggers.add(connection, [row for key, row in wanted.items() if key not in watched])
     for key in wanted.keys() & watched.keys():
@@ -56,5 +59,24 @@ def _time_triggers(
             "upto": upto,
             "next_at": next_start(timetable, schedule, upto),
             "state": {},
+        }
+    return rows
+
+
+def _incremental_triggers(definition: Definition, now: datetime) -> dict[tuple[str, str], dict[str, Any]]:
+    if definition.properties.is_incremental_trigger_disabled:
+        return {}
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for trigger in definition.workflow.incremental_triggers:
+        key = (triggers.INCREMENTAL, watch_name(trigger))
+        rows[key] = {
+            "workflow_id": definition.workflow.id,
+            "kind": triggers.INCREMENTAL,
+            "name": watch_name(trigger),
+            "upto": None,
+            # Tables are looked at all the time.
+            "next_at": None,
+            # Keys of runs follow from it.
+            "state": {"armed": f"{now:%Y%m%dT%H%M%S.%f}"},
         }
     return rows
