@@ -12,10 +12,10 @@ import typer
 
 from dalsegno.cli.output import reporting, show
 from dalsegno.cli.runs import Json, SettingsFile
-from dalsegno.cli.simulations import Simulation, simulation_text
 from dalsegno.cli.workflows import SUFFIXES, read_file
 
 if TYPE_CHECKING:
+    from dalsegno.cli.simulations import Simulation
     from dalsegno.model.workflow import Definition, TimeTrigger
     from dalsegno.operations.due_times import DueView, TriggerView
 
@@ -69,8 +69,8 @@ def test(
 ) -> None:
     """List the past and the next due times of time triggers; or when incremental triggers would have started runs.
 
-    Nothing is started, and no data is read. Where the clock is put forward or back, it says what becomes of times that are skipped or come
-    twice.
+    Nothing is started, and no data is read. Where the clock is put forward or back, it says what becomes of times that
+    are skipped or come twice.
     """
     with reporting(as_json=json):
         from dalsegno.cli.evaluating import moment  # noqa: PLC0415 - not for --help
@@ -79,6 +79,8 @@ def test(
 
         seen_from = moment(at, utc_now(), option="--at")
         if simulate:
+            from dalsegno.cli.simulations import simulation_text  # noqa: PLC0415 - PyIceberg takes seconds to import
+
             show(_simulated(what, settings, seen_from, count), simulation_text, as_json=json)
             return
         triggers, workflow_id, is_enabled, watches = _found(what, settings)
@@ -87,7 +89,8 @@ def test(
 
 
 def _simulated(what: str, settings: Path | None, at: datetime, count: int) -> Simulation:
-    from dalsegno.capture.lake import Lake  # noqa: PLC0415 - not for --help
+    from dalsegno.capture.lake import Lake  # noqa: PLC0415 - PyIceberg takes seconds to import
+    from dalsegno.cli.simulations import Simulation  # noqa: PLC0415
     from dalsegno.errors import UserError  # noqa: PLC0415
     from dalsegno.operations.simulations import simulations  # noqa: PLC0415
 
