@@ -14,7 +14,7 @@ import pytest
 from dalsegno import Lake
 from dalsegno.clock import to_millis, utc_now
 from dalsegno.engine.table_triggers import TableTriggers
-from dalsegno.iceberg.catalogs import SqlCatalog
+from dalsegno.iceberg.catalogs import Catalog, SqlCatalog
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView
 from dalsegno.operations.service import Service
@@ -409,6 +409,16 @@ def test_only_what_changed_is_loaded(watching: Watching, monkeypatch: pytest.Mon
     watching.look()
     watching.look()
     assert loaded == ["lake.db.users"]
+
+
+def test_other_catalogs_are_asked_table_by_table(watching: Watching) -> None:
+    settings = watching.lake.settings.catalog("lake")
+    names = [watching.lake.name(text) for text in ("db.plays", "db.users", "db.nothing", "elsewhere.plays")]
+    expected = {name: watching.lake.load(name).metadata_location for name in names[:2]}
+    for kind in (SqlCatalog, Catalog):
+        catalog = kind(settings)
+        assert catalog.metadata_locations(names) == expected
+        catalog.close()
 
 
 def test_a_table_that_is_not_there_yet(watching: Watching, caplog: pytest.LogCaptureFixture) -> None:

@@ -97,7 +97,7 @@ def test_a_refusal_stays_the_same_until_the_checkpoint_moves() -> None:
 
 @pytest.mark.parametrize(
     ("start", "span", "is_beginning"),
-    [(Latest(), (0, 0), True), (Full(), (0, 4), False), (AfterSnapshot(2), (4, 4), False)],
+    [(Latest(), (0, 4), True), (Full(), (0, 4), False), (AfterSnapshot(2), (4, 4), False)],
 )
 def test_where_a_consumer_begins(start: Start, span: tuple[int, int], is_beginning: bool) -> None:
     found = unprocessed(replace(ADDED, start=start), history(*LINE), None)

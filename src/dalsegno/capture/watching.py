@@ -88,7 +88,8 @@ class WatchedTables:
         if not changed:
             return {}
         seen: dict[Watch, _Seen] = {}
-        with ThreadPoolExecutor(min(self.lake.settings.io_threads, len(changed))) as pool:
+        is_for_threads = all(self.lake.catalog(table.catalog).is_for_threads for table in changed)
+        with ThreadPoolExecutor(self.lake.settings.io_threads if is_for_threads else 1) as pool:
             for loaded, concerned in zip(pool.map(self._loaded, changed), changed.values(), strict=True):
                 if loaded is not None:
                     seen |= {watch: self._judged(loaded, watch, mark) for watch, mark in concerned}

@@ -39,7 +39,7 @@ def _lines(simulation: Simulation) -> Iterator[str]:
     for each in simulation.triggers:
         yield _title(each)
         if each.since is None:
-            yield "  nothing was ever committed"
+            yield "  nothing was committed"
             continue
         yield f"  since {_moment(each.since)}: {counted(each.commits, 'commit')} to process, {_starts(each)}"
         for start in each.latest:

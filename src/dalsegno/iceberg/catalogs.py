@@ -155,6 +155,11 @@ class Catalog:
         """Where the table's metadata is said to be."""
         return self.load(name).metadata_location
 
+    @property
+    def is_for_threads(self) -> bool:
+        """Whether several may ask at the same time; PyIceberg has one connection to Hive."""
+        return self.settings.type is not CatalogType.HIVE
+
     def metadata_locations(self, names: Collection[TableName], threads: int = 8) -> dict[TableName, str]:
         """Where the metadata is said to be of those of the tables that are there. Each has to be asked for."""
 
@@ -164,7 +169,7 @@ class Catalog:
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
 
-        with self._talking("look for tables"), ThreadPoolExecutor(threads) as pool:
+        with self._talking("look for tables"), ThreadPoolExecutor(threads if self.is_for_threads else 1) as pool:
             found = zip(names, pool.map(find, names), strict=True)
             return {name: location for name, location in found if location is not None}
 

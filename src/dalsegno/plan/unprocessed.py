@@ -102,8 +102,8 @@ def _whole(head: Snapshot) -> Unprocessed:
 
 
 def _beginning(head: Snapshot | None) -> Unprocessed:
-    moment = from_millis(head.timestamp_ms if head else 0)
-    return Unprocessed((_NONE, _NONE), moment, moment, 0, 0, 0, 0, is_beginning=True)
+    moment, newest = (from_millis(head.timestamp_ms), head.id) if head else (from_millis(0), _NONE)
+    return Unprocessed((_NONE, newest), moment, moment, 0, 0, 0, 0, is_beginning=True)
 
 
 def _refused(head: Snapshot, after: Position | None, error: DataError | UserError) -> Unprocessed:

@@ -105,8 +105,8 @@ def _latest(rules: Rules, memory: Memory, news: News) -> list[datetime]:
         since = memory.waiting[key].since
         if memory.started_at and memory.started_for.get(key) == each.span:
             since = max(since, memory.started_at)
-        # Another run would be refused, too, and a checkpoint that was to be set has been tried.
-        if not each.is_urgent:
+        # Another run would be refused, too.
+        if each.refusal is None:
             found.append(since + rules.max_wait)
     return found
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import NAMESPACE_OID, uuid5
 
 from dalsegno.errors import UserError
 from dalsegno.model.watching import Rules
 from dalsegno.model.workflow import IncrementalTrigger, Quorum
 from dalsegno.spec.durations import duration
 
+_LONGEST_NAME = 300
+
 
 def watch_name(trigger: IncrementalTrigger) -> str:
     """What it watches, in one way of writing: in another version of the workflow, the same is the same trigger."""
     tables = ", ".join(sorted(trigger.tables)) or "what is captured"
-    return f"{tables} on {trigger.branch}" if trigger.branch else tables
+    name = f"{tables} on {trigger.branch}" if trigger.branch else tables
+    # A database finds triggers by their names, which must not be too long for that.
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}… {uuid5(NAMESPACE_OID, name)}"
 
 
 def rules_of(trigger: IncrementalTrigger) -> Rules:
