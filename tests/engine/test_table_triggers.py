@@ -14,13 +14,14 @@ import pytest
 from dalsegno import Lake
 from dalsegno.clock import to_millis, utc_now
 from dalsegno.engine.table_triggers import TableTriggers
-from dalsegno.iceberg.catalogs import Catalog, SqlCatalog
+from dalsegno.iceberg.catalogs import Catalog, LoadedTable, SqlCatalog
+from dalsegno.model.tables import TableName
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView
 from dalsegno.operations.service import Service
 from dalsegno.settings import load
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place
-from tests.engine.test_incremental import SCHEMA, append, capture, commit, job
+from tests.engine.test_incremental import SCHEMA, append, capture, commit, job, text
 from tests.steps.support import until
 
 MINUTE = timedelta(minutes=1)
@@ -180,7 +181,7 @@ def test_what_others_do_starts_nothing(watching: Watching) -> None:
 
 
 @pytest.mark.parametrize("rule", [{"min_rows": 4}, {"min_snapshots": 2}, {"min_files": 2, "min_rows": 1000}])
-def test_thresholds(watching: Watching, rule: dict[str, int]) -> None:
+def test_thresholds(watching: Watching, rule: dict[str, Any]) -> None:
     watching.push(**rule)
     append(watching.lake, 1, 2)
     assert watching.started() == []
@@ -286,7 +287,9 @@ def test_what_is_refused_is_shown_by_one_run(watching: Watching, caplog: pytest.
 
 def test_a_consumer_that_begins_now_is_started_to_begin(watching: Watching) -> None:
     """Otherwise the first change would set its checkpoint, and not be processed."""
-    watching.push(capture("commit", **{"from": "latest"}), commit())
+    first = capture("commit")
+    first["step"]["params"]["ip_capture"]["value"]["from"] = text("latest")
+    watching.push(first, commit())
     append(watching.lake, 1, 2)
     [run] = watching.started()
     assert (run.status, watching.place.steps(run)["capture"].outputs["has_changes"]) == (SUCCEEDED, False)
@@ -393,7 +396,12 @@ def test_a_new_version_goes_on_where_the_old_one_was(watching: Watching) -> None
 def test_only_what_changed_is_loaded(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     original = SqlCatalog.load
-    monkeypatch.setattr(SqlCatalog, "load", lambda self, name: loaded.append(str(name)) or original(self, name))
+
+    def noted(self: SqlCatalog, name: TableName) -> LoadedTable:
+        loaded.append(str(name))
+        return original(self, name)
+
+    monkeypatch.setattr(SqlCatalog, "load", noted)
     watching.push(tables=("db.plays", "db.users"), min_rows=100)
     watching.look()
     assert sorted(loaded) == ["lake.db.plays", "lake.db.users"]

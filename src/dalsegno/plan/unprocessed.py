@@ -97,8 +97,8 @@ def _sum(snapshot: Snapshot, keys: Iterable[str]) -> int | None:
 
 def _whole(head: Snapshot) -> Unprocessed:
     moment = from_millis(head.timestamp_ms)
-    counts = (head.count(f"total-{what}") for what in ("data-files", "records", "files-size"))
-    return Unprocessed((_NONE, head.id), moment, moment, 1, *counts)
+    files, rows, size = (head.count(f"total-{what}") for what in ("data-files", "records", "files-size"))
+    return Unprocessed((_NONE, head.id), moment, moment, 1, files, rows, size)
 
 
 def _beginning(head: Snapshot | None) -> Unprocessed:

@@ -127,5 +127,5 @@ def _starts_in_vain(memory: Memory, news: News) -> int:
 def _pause(rules: Rules, in_vain: int) -> timedelta:
     if not in_vain:
         return timedelta()
-    pause = min(_FIRST_PAUSE * 2 ** min(in_vain - 1, 10), _LONGEST_PAUSE)
+    pause = min(_FIRST_PAUSE * (1 << min(in_vain - 1, 10)), _LONGEST_PAUSE)
     return pause if rules.max_wait is None else min(pause, rules.max_wait)

@@ -21,7 +21,7 @@ def read_incremental_trigger(fields: Fields, reading: Reading) -> IncrementalTri
     inner = MapNode(key.mark)
     if isinstance(node, MapNode):
         inner = MapNode(key.mark, node.entries)
-    elif isinstance(node, ListNode) or (isinstance(node, Scalar) and isinstance(node.value, str)):
+    elif isinstance(node, ListNode) or isinstance(node.value, str):
         inner.entries["tables"] = (Scalar("tables", key.mark, "tables"), node)
     elif not is_null(node):
         fields.at(f"'incremental' must be a mapping or a list of tables, found {kind_of(node)}", node, INCREMENTAL)
