@@ -67,12 +67,22 @@ class Watching:
 
 
 @pytest.fixture
-def watching(either_place: Place) -> Iterator[Watching]:
-    with Lake.open(either_place.orchestrator.settings) as lake:
+def watching(place: Place) -> Iterator[Watching]:
+    yield from _watching(place)
+
+
+@pytest.fixture
+def watching_either(either_place: Place) -> Iterator[Watching]:
+    """On each database: for what depends on transactions."""
+    yield from _watching(either_place)
+
+
+def _watching(place: Place) -> Iterator[Watching]:
+    with Lake.open(place.orchestrator.settings) as lake:
         lake.catalog("lake").pyiceberg.create_namespace("db")
         for table in ("plays", "users"):
             lake.catalog("lake").pyiceberg.create_table(f"db.{table}", SCHEMA)
-        yield Watching(either_place, lake)
+        yield Watching(place, lake)
 
 
 def change(lake: Lake, how: Callable[[Json], None], table: str = "db.plays") -> None:
@@ -115,7 +125,8 @@ def head(lake: Lake, table: str = "db.plays") -> int:
     return found
 
 
-def test_what_is_new_starts_one_run(watching: Watching) -> None:
+def test_what_is_new_starts_one_run(watching_either: Watching) -> None:
+    watching = watching_either
     watching.push()
     assert watching.started() == []
 
@@ -135,7 +146,8 @@ def test_what_is_new_starts_one_run(watching: Watching) -> None:
     assert watching.started() == []
 
 
-def test_a_run_that_is_open_is_waited_for(watching: Watching) -> None:
+def test_a_run_that_is_open_is_waited_for(watching_either: Watching) -> None:
+    watching = watching_either
     watching.push()
     append(watching.lake, 1)
     watching.look()
@@ -317,7 +329,8 @@ def test_another_branch(watching: Watching) -> None:
     assert watching.started() == []
 
 
-def test_whoever_dies_before_it_is_remembered_starts_no_second_run(watching: Watching) -> None:
+def test_whoever_dies_before_it_is_remembered_starts_no_second_run(watching_either: Watching) -> None:
+    watching = watching_either
     watching.push()
     append(watching.lake, 1)
     orchestrator = watching.place.orchestrator
@@ -341,7 +354,8 @@ def test_whoever_dies_before_it_is_remembered_starts_no_second_run(watching: Wat
     assert watching.started() == []
 
 
-def test_nodes_that_look_at_the_same_time_start_one_run(watching: Watching) -> None:
+def test_nodes_that_look_at_the_same_time_start_one_run(watching_either: Watching) -> None:
+    watching = watching_either
     watching.push()
     append(watching.lake, 1)
     first = watching.place.orchestrator
@@ -382,7 +396,8 @@ def test_what_is_no_longer_in_force_starts_nothing(watching: Watching, how: str)
     assert [run.version for run in watching.started()] == [1]
 
 
-def test_a_new_version_goes_on_where_the_old_one_was(watching: Watching) -> None:
+def test_a_new_version_goes_on_where_the_old_one_was(watching_either: Watching) -> None:
+    watching = watching_either
     watching.push(capture("write"), job(watching.place, "commit", script="false"), commit())
     append(watching.lake, 1)
     assert [run.status for run in watching.started()] == [FAILED]
