@@ -3,7 +3,7 @@
 A SQL catalog with 1,000 tables, each watched by a workflow of its own, and one node that does nothing but watch them
 (``dalsegno server --roles triggers``, every 5 seconds). First nothing happens for a while; then somebody commits to one
 table after the other, with PyIceberg, and each commit has to start a run. Measured are the processor's time of the
-node, as a share of one core, and the time from a commit's end until the run is stored. The last line is JSON.
+node, as a share of one core, and the time from a commit's end until its run is made. The last line is JSON.
 """
 
 from __future__ import annotations
