@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dalsegno.cli.output import counted
-from dalsegno.cli.text import size
+from dalsegno.cli.output import counted, size
 
 if TYPE_CHECKING:
     from dalsegno.operations.simulations import SimulatedTrigger, TableView
