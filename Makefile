@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo test prove-changes prove-runs chaos check format lock clean
-.PHONY: bench-capture bench-changes bench-engine bench-pipeline bench-service bench-spark
+.PHONY: bench-capture bench-changes bench-engine bench-pipeline bench-service bench-spark bench-triggers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench-spark: setup ## measure what a Spark SQL step adds to its query
 
 bench-engine: setup ## measure what the engine adds to the steps it runs, beside Dagster (ARGS=... goes to it)
 	$(BIN)/python -m benchmarks.engine $(ARGS)
+
+bench-triggers: setup ## measure what watching 1,000 tables costs, and how soon a commit starts a run (ARGS=... goes to it)
+	$(BIN)/python -m benchmarks.triggers $(ARGS)
 
 # About an hour on two cores with nothing else to do, and 30 GB in build/ for a while.
 bench-pipeline: setup ## measure whether incremental processing pays, beside lookback and others (ARGS=... goes to it)

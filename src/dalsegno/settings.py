@@ -118,6 +118,8 @@ class Settings:
     io_threads: int = 8
     #: How many steps one process runs at the same time.
     workers: int = 32
+    #: How many seconds pass from one look at tables that triggers watch to the next.
+    trigger_poll_seconds: int = 5
     #: The folder in which steps keep their logs and files.
     jobs_folder: str = ".dalsegno/jobs"
     #: Where the files are that workflows refer to as ``$FILE{…}``, ``$S3{…}`` and ``$GS{…}`` by relative names: a

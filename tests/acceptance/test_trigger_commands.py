@@ -6,8 +6,9 @@ import io
 import sys
 
 import pytest
+from pyiceberg.table import Table
 
-from tests.acceptance.conftest import Commands
+from tests.acceptance.conftest import Commands, append
 
 WORKFLOW = """\
 Trigger:
@@ -150,3 +151,49 @@ def test_a_file_with_problems(run: Commands) -> None:
     done = run("trigger", "test", "clock.yaml")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("clock.yaml:4:22: 'rule' cannot be 'some'")
+
+
+WATCHING = """\
+Trigger: {incremental: {tables: [db.t], max_wait: 1h, min_rows: 15}}
+Workflow:
+  id: when.changed
+  jobs:
+    - job: {id: a, type: IpCapture, ip_capture: {source_tables: [db.t]}}
+    - job: {id: b, type: IpCommit, ip_commit: {capture_step: a}}
+  dag: sequential
+"""
+
+
+def test_what_incremental_triggers_would_have_done(run: Commands, table: Table) -> None:
+    (run.folder / "changed.yaml").write_text(WATCHING)
+    for rows in (7, 4):
+        append(table, 2, rows)
+    line = run("trigger", "test", "changed.yaml").out
+    assert line == "when.changed watches db.t; --simulate shows when that would have started it.\n"
+    asked = ("trigger", "test", "changed.yaml", "--simulate", "--at", "2099-01-01", "--json")
+    found = run(*asked).json()
+    assert (found["workflow_id"], found["is_enabled"]) == ("when.changed", True)
+    [trigger] = found["triggers"]
+    assert (trigger["tables"], trigger["commits"], trigger["starts"]) == (["lake.db.t"], 3, 2)
+    told = [
+        [(each["consumer"], each["snapshots"], each["rows"]) for each in s["unprocessed"]] for s in trigger["latest"]
+    ]
+    assert told == [[("when.changed", 2, 17)], [("when.changed", 1, 4)]]
+    text = run(*asked[:-1], "--count", "1").out.splitlines()
+    assert text[0] == "watches lake.db.t; min_rows 15; max_wait 1h"
+    assert text[1].endswith("3 commits to process, 2 runs would have been started; the last 1:")
+    assert "lake.db.t: 1 snapshot, 4 rows" in text[2]
+    # What was not committed by then did not happen.
+    early = run("trigger", "test", "changed.yaml", "--simulate", "--at", "2020-01-01").out
+    assert early == "watches lake.db.t; min_rows 15; max_wait 1h\n  nothing was committed\n"
+    # And of what is pushed.
+    assert run("push", "changed.yaml").code == 0
+    assert run("trigger", "test", "when.changed", *asked[3:]).json()["triggers"] == [trigger]
+
+
+def test_what_has_no_history(run: Commands) -> None:
+    done = run("trigger", "test", "@daily", "--simulate")
+    assert (done.code, done.out) == (2, "")
+    assert "watches no tables" in done.err
+    (run.folder / "clock.yaml").write_text(WORKFLOW)
+    assert run("trigger", "test", "clock.yaml", "--simulate").out == "by.clock has no incremental trigger.\n"

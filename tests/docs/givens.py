@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
@@ -20,6 +21,9 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, LongType, NestedField, StringType
 
 from dalsegno import Lake
+from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.service import Service
+from tests.steps.support import until
 
 SCHEMA = Schema(
     NestedField(1, "event_day", DateType()),
@@ -105,6 +109,17 @@ def orders_and_payments() -> None:
             table.append(pa.table(values, schema=schema.as_arrow()))
 
 
+def a_server_that_has_seen_to_it() -> None:
+    """One that ran until all runs that triggers began had ended."""
+    with Orchestrator.open() as orchestrator:
+        service = Service(orchestrator.settings, orchestrator.store)
+        thread = Thread(target=service.run)
+        thread.start()
+        until(lambda: orchestrator.list_runs(status=["SUCCEEDED"]))
+        service.stop()
+        thread.join()
+
+
 def an_empty_lake() -> None:
     """The next example starts from nothing: what the last one left is moved out of the way."""
     home = Path(".dalsegno")
@@ -124,6 +139,7 @@ GIVENS: dict[str, Callable[[], None]] = {
         an_expiry_that_went_too_far,
         a_table_made_anew,
         orders_and_payments,
+        a_server_that_has_seen_to_it,
         an_empty_lake,
     )
 }

@@ -17,6 +17,7 @@ import dalsegno
 from dalsegno import Changes, Lake, errors
 from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES
+from dalsegno.cli.simulations import Simulation
 from dalsegno.cli.triggers import Outlook
 from dalsegno.clock import utc_now
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
@@ -28,6 +29,7 @@ from dalsegno.operations.figures import Figures
 from dalsegno.operations.plain_values import plain
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.operations.service import Service
+from dalsegno.operations.simulations import SimulatedTrigger, StartView, TableView
 from dalsegno.server.api import Api
 from dalsegno.settings import (
     ENVIRONMENT_PREFIX,
@@ -249,8 +251,12 @@ def test_json_of_audits() -> None:
 
 
 def test_json_of_triggers() -> None:
-    listed = set(rows(section(read("json.md"), "## trigger test")))
+    described = section(read("json.md"), "## trigger test")
+    simulated = section(described, "### trigger test --simulate")
+    listed = set(rows(described.replace(simulated, "")))
     assert listed == {item.name for kind in (Outlook, TriggerView, DueView) for item in fields(kind)}
+    kinds = (Simulation, SimulatedTrigger, StartView, TableView)
+    assert {item.name for kind in kinds for item in fields(kind)} <= set(re.findall(r"`([a-z_]+)`", simulated))
 
 
 # HTTP.

@@ -26,9 +26,11 @@ from dalsegno.model.workflow import (
     Definition,
     FailureMode,
     ForeachStep,
+    IncrementalTrigger,
     JobStep,
     Operator,
     Properties,
+    Quorum,
     RetryPolicy,
     RunRule,
     RunStrategy,
@@ -69,7 +71,20 @@ WORDS = st.sampled_from(
         ),
         *("NoOp", "transition", "params", "value", "IF x THEN", "OTHERWISE", "sequential", "loop_params"),
         *("ranges", "${x}", "$S3{y}"),
-        *("condition", "Trigger", "cron", "@daily", "signal", "retry_policy", "tags", "timeout", "null", "true", "1.5"),
+        *(
+            "condition",
+            "Trigger",
+            "cron",
+            "@daily",
+            "signal",
+            "incremental",
+            "retry_policy",
+            "tags",
+            "timeout",
+            "null",
+            "true",
+            "1.5",
+        ),
         *(
             "->",
             ":",
@@ -324,6 +339,16 @@ def signal_triggers(draw: st.DrawFn) -> SignalTrigger:
     )
 
 
+WATCHED = st.builds(
+    IncrementalTrigger,
+    st.lists(IDS, max_size=2, unique=True).map(tuple),
+    st.sampled_from(Quorum),
+    st.one_of(st.none(), st.just("30s")),
+    st.one_of(st.none(), st.just("10m")),
+    st.one_of(st.none(), st.just("1h")),
+    *[st.one_of(st.none(), st.integers(1, 10**15))] * 4,
+    st.one_of(st.none(), st.just("audit")),
+)
 STRATEGIES = st.one_of(
     st.builds(RunStrategy, st.sampled_from([rule for rule in RunRule if rule is not RunRule.PARALLEL])),
     st.builds(RunStrategy, st.just(RunRule.PARALLEL), st.integers(1, 1000)),
@@ -343,6 +368,7 @@ DEFINITIONS = st.builds(
         PARAMS,
         st.lists(TIMES, max_size=2).map(tuple),
         st.lists(signal_triggers(), max_size=2).map(tuple),
+        st.lists(WATCHED, max_size=2).map(tuple),
     ),
     st.builds(
         Properties,
@@ -351,6 +377,7 @@ DEFINITIONS = st.builds(
         st.integers(1, 1000),
         st.one_of(st.none(), TEXTS),
         st.dictionaries(IDS, st.lists(TEXTS, max_size=1), max_size=1),
+        st.booleans(),
         st.booleans(),
         st.booleans(),
     ),

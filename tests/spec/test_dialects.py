@@ -14,8 +14,10 @@ from dalsegno.model.workflow import (
     Criticality,
     FailureMode,
     ForeachStep,
+    IncrementalTrigger,
     JobStep,
     Operator,
+    Quorum,
     RetryPolicy,
     RunRule,
     RunStrategy,
@@ -27,7 +29,7 @@ from dalsegno.model.workflow import (
 )
 from dalsegno.spec.reading.context import StepTypes
 from dalsegno.spec.workflows import read
-from tests.spec.texts import definition, jobs, sample, steps
+from tests.spec.texts import definition, jobs, problem, sample, steps
 
 TEXT, LONG = ParamType.STRING, ParamType.LONG
 
@@ -54,6 +56,16 @@ def test_the_front_door() -> None:
     }
     assert joined.join_keys == {"plays/complete": ("day",), "prices/complete": ("date",)}
     assert joined.params == {"reason": ParamDefinition(TEXT, "prices")}
+    assert workflow.incremental_triggers == (
+        IncrementalTrigger(
+            ("lake.media.plays",),
+            quiet="30s",
+            min_interval="10m",
+            max_wait="1h",
+            min_rows=100_000,
+            min_bytes=1_000_000_000,
+        ),
+    )
 
 
 def test_parameters_by_their_keys() -> None:
@@ -197,3 +209,44 @@ def test_templates_are_types() -> None:
 @pytest.mark.parametrize("written", ["noop", "NOOP", "NoOp"])
 def test_types_in_any_case(written: str) -> None:
     assert steps(jobs(f"id: a, type: {written}"))["a"].type == "NoOp"  # type: ignore[union-attr]
+
+
+CAPTURED = jobs(
+    "id: a, type: IpCapture, ip_capture: {source_tables: [lake.db.plays]}",
+    "id: b, type: IpCommit, ip_commit: {capture_step: a}",
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("incremental: {}", IncrementalTrigger()),
+        ("incremental: null", IncrementalTrigger()),
+        ("incremental: db.plays", IncrementalTrigger(("db.plays",))),
+        ("incremental: [db.plays, lake.db.plays]", IncrementalTrigger(("db.plays", "lake.db.plays"))),
+        ("incremental: {tables: db.plays, when: all}", IncrementalTrigger(("db.plays",), Quorum.ALL)),
+        ("incremental: {branch: main, min_files: 7}", IncrementalTrigger(branch="main", min_files=7)),
+    ],
+)
+def test_incremental_triggers(written: str, expected: IncrementalTrigger) -> None:
+    assert definition(f"Trigger: {{{written}}}\n{CAPTURED}").workflow.incremental_triggers == (expected,)
+
+
+def test_incremental_triggers_of_flat_steps() -> None:
+    found = definition(
+        """
+        trigger: {incremental: {quiet: 1 min}}
+        workflow:
+          name: w
+          steps:
+            - {name: a, type: ICDC, sourceTable: db.plays, targetTable: db.plays_icdc}
+        """
+    )
+    assert found.workflow.incremental_triggers == (IncrementalTrigger(quiet="1 min"),)
+
+
+def test_sources_that_a_run_decides_about() -> None:
+    """What is captured then may be what is watched; but it must be said what that is."""
+    text = CAPTURED.replace("[lake.db.plays]", "['${table}']")
+    assert definition(f"Trigger: {{incremental: db.plays}}\n{text}").workflow.incremental_triggers
+    assert problem(f"Trigger: {{incremental: {{}}}}\n{text}").startswith("1:11: there is no table to watch")

@@ -29,6 +29,13 @@ def in_step(fields: str) -> str:
     return f"id: w\nsteps:\n- step: {{id: a, type: NoOp, {fields}}}\n"
 
 
+#: A workflow that captures a table.
+CAPTURES = jobs(
+    "id: a, type: IpCapture, ip_capture: {source_tables: [lake.db.plays]}",
+    "id: b, type: IpCommit, ip_commit: {capture_step: a}",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -151,6 +158,63 @@ def in_step(fields: str) -> str:
         (
             "Trigger: {corn: '@daily'}\n" + in_workflow("x: 1"),
             "1:11: a time trigger has no field 'corn'; did you mean 'cron'?",
+        ),
+        (
+            "Trigger: {incremental: {tables: [db.t]}}\n" + in_workflow("x: 1"),
+            "1:34: no step captures 'db.t', so no run would process its changes; add a step: type: IpCapture, "
+            "ip_capture: {source_tables: [db.t]}",
+        ),
+        (
+            "Trigger: {incremental: {}}\n" + in_workflow("x: 1"),
+            "1:11: there is no table to watch: no step says which it captures; name them in 'tables', or add a step: "
+            "type: IpCapture, ip_capture: {source_tables: [...]}",
+        ),
+        (
+            "Trigger: {incremental: [db.playz]}\n" + CAPTURES,
+            "1:25: no step captures 'db.playz', so no run would process its changes; did you mean 'lake.db.plays'?",
+        ),
+        (
+            "Trigger: {incremental: {branch: audit, tables: db.plays}}\n" + CAPTURES,
+            "1:48: no step captures 'db.plays' on branch 'audit', so no run would process its changes; 'a' captures it "
+            "on branch 'main'",
+        ),
+        (
+            "Trigger: [{incremental: db.plays}, {incremental: {tables: db.plays, quiet: 5s}}]\n" + CAPTURES,
+            "1:37: another trigger watches the same tables; say all of it in one",
+        ),
+        (
+            "Trigger: {incremental: {tables: ['${x}']}}\n" + CAPTURES.replace("[lake.db.plays]", "['${y}']"),
+            "1:34: '${x}' is no table that can be watched; write its name: it is watched before there is a run with "
+            "parameters",
+        ),
+        (
+            "Trigger: {incremental: {quiet: soon}}\n" + CAPTURES,
+            "1:32: 'soon' is no duration; write for instance 30s or 10min",
+        ),
+        (
+            "Trigger: {incremental: {quiet: 2h, max_wait: 1h}}\n" + CAPTURES,
+            "1:32: 'quiet' is 2h, which is longer than 'max_wait', 1h; a run is started after max_wait, whatever else "
+            "is said: give it more time",
+        ),
+        (
+            "Trigger: {incremental: {min_rows: 0}}\n" + CAPTURES,
+            "1:35: 'min_rows' must be a whole number from 1 to 1000000000000000, found 0",
+        ),
+        (
+            "Trigger: {incremental: {when: most}}\n" + CAPTURES,
+            "1:31: 'when' cannot be 'most'; expected one of ANY, ALL",
+        ),
+        (
+            "Trigger: {incremental: {quite: 5s}}\n" + CAPTURES,
+            "1:25: an incremental trigger has no field 'quite'; did you mean 'quiet'?",
+        ),
+        (
+            "Trigger: {incremental: 5}\n" + CAPTURES,
+            "1:24: 'incremental' must be a mapping or a list of tables, found 5",
+        ),
+        (
+            "Trigger: {incremental: db.plays, cron: '@daily'}\n" + CAPTURES,
+            "1:34: an incremental trigger has no field 'cron'; known are incremental",
         ),
         (
             "Trigger: {signals: {a: {join_keys: [x]}, b: {}}}\n" + in_workflow("x: 1"),

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from dalsegno.model.params import InternalMode, ParamMode, ParamType
-from dalsegno.model.workflow import CatchUpRule, Criticality, FailureMode, Operator, RunRule
+from dalsegno.model.workflow import CatchUpRule, Criticality, FailureMode, Operator, Quorum, RunRule
 from dalsegno.spec import documents
 from dalsegno.spec.nodes import plain
 from dalsegno.spec.problems import Problems
@@ -57,6 +57,8 @@ def test_samples(file: Path) -> None:
         "Trigger: {cron: '@daily', zone: UTC}\n" + jobs("id: a, type: NoOp"),
         "Trigger: {cron: '@daily', catch_up: some}\n" + jobs("id: a, type: NoOp"),
         "Trigger: {cron: '@daily', catch_up: {rule: all, most: 0}}\n" + jobs("id: a, type: NoOp"),
+        "Trigger: {incremental: {tables: [a.b], quite: 5s}}\n" + jobs("id: a, type: NoOp"),
+        "Trigger: {incremental: {min_rows: 0}}\n" + jobs("id: a, type: NoOp"),
     ],
 )
 def test_mistakes(text: str) -> None:
@@ -71,7 +73,7 @@ def offered(node: Any) -> set[frozenset[str]]:
 
 
 @pytest.mark.parametrize(
-    "kind", [ParamType, ParamMode, InternalMode, FailureMode, Criticality, RunRule, Operator, CatchUpRule]
+    "kind", [ParamType, ParamMode, InternalMode, FailureMode, Criticality, RunRule, Operator, CatchUpRule, Quorum]
 )
 def test_every_word_is_offered(kind: type[StrEnum]) -> None:
     assert frozenset(kind) in offered(SCHEMA)

@@ -10,5 +10,6 @@ queries       the SQL that tells what happened to rows
 views         a view of the changed rows, or of the range itself
 planning      the same decision, shown instead of done
 rebuilding    checkpoints read back from the targets
+watching      what tables have that nobody has processed, looked at again and again
 checking      what a catalog lets us do
 """

@@ -15,6 +15,7 @@ from dalsegno.cli.runs import Json, SettingsFile
 from dalsegno.cli.workflows import SUFFIXES, read_file
 
 if TYPE_CHECKING:
+    from dalsegno.cli.simulations import Simulation
     from dalsegno.model.workflow import Definition, TimeTrigger
     from dalsegno.operations.due_times import DueView, TriggerView
 
@@ -43,6 +44,8 @@ class Outlook:
     is_enabled: bool
     at: datetime
     triggers: list[TriggerView]
+    #: What the incremental triggers watch; when these start a run is not known ahead.
+    watches: list[str]
 
 
 @trigger.command("test")
@@ -57,13 +60,17 @@ def test(
         str | None, typer.Option(metavar="MOMENT", help="as if it were then, UTC unless it says otherwise")
     ] = None,
     count: Annotated[int, typer.Option(min=1, max=1000, help="how many due times to each side")] = 5,
+    simulate: Annotated[
+        bool,
+        typer.Option("--simulate", help="of incremental triggers: from the tables' history, the last starts"),
+    ] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """List the past and the next due times of time triggers.
+    """List the past and the next due times of time triggers; or when incremental triggers would have started runs.
 
-    Nothing is started. Where the clock is put forward or back, it says what becomes of times that are skipped or come
-    twice.
+    Nothing is started, and no data is read. Where the clock is put forward or back, it says what becomes of times that
+    are skipped or come twice.
     """
     with reporting(as_json=json):
         from dalsegno.cli.evaluating import moment  # noqa: PLC0415 - not for --help
@@ -71,33 +78,61 @@ def test(
         from dalsegno.operations.due_times import trigger_views  # noqa: PLC0415
 
         seen_from = moment(at, utc_now(), option="--at")
-        triggers, workflow_id, is_enabled = _found(what, settings)
+        if simulate:
+            from dalsegno.cli.simulations import simulation_text  # noqa: PLC0415 - PyIceberg takes seconds to import
+
+            show(_simulated(what, settings, seen_from, count), simulation_text, as_json=json)
+            return
+        triggers, workflow_id, is_enabled, watches = _found(what, settings)
         views = trigger_views(triggers, workflow_id, timezone=timezone, at=seen_from, count=count)
-        show(Outlook(workflow_id, is_enabled, seen_from, views), _text, as_json=json)
+        show(Outlook(workflow_id, is_enabled, seen_from, views, watches), _text, as_json=json)
 
 
-def _found(what: str, settings: Path | None) -> tuple[tuple[TimeTrigger, ...], str | None, bool]:
-    """The triggers, of which workflow, and whether they are in force."""
+def _simulated(what: str, settings: Path | None, at: datetime, count: int) -> Simulation:
+    from dalsegno.capture.lake import Lake  # noqa: PLC0415 - PyIceberg takes seconds to import
+    from dalsegno.cli.simulations import Simulation  # noqa: PLC0415
+    from dalsegno.errors import UserError  # noqa: PLC0415
+    from dalsegno.operations.simulations import simulations  # noqa: PLC0415
+
+    if _is_line(what):
+        raise UserError(f"{what!r} watches no tables, so there is no history to look at.", hint="Leave --simulate out.")
+    definition, is_active = _definition(what, settings)
+    is_enabled = is_active and not definition.properties.is_incremental_trigger_disabled
+    with Lake.open(settings) as lake:
+        found = simulations(lake, definition.workflow, at=at, count=count)
+    return Simulation(definition.workflow.id, is_enabled, at, found)
+
+
+def _is_line(what: str) -> bool:
+    return what.startswith("@") or len(what.split()) > 1
+
+
+def _found(what: str, settings: Path | None) -> tuple[tuple[TimeTrigger, ...], str | None, bool, list[str]]:
+    """The triggers, of which workflow, whether they are in force, and what else the workflow watches."""
     from dalsegno.model.workflow import TimeTrigger  # noqa: PLC0415
+    from dalsegno.spec.watching import watch_name  # noqa: PLC0415
 
-    if what.startswith("@") or len(what.split()) > 1:
-        return (TimeTrigger(what),), None, True
+    if _is_line(what):
+        return (TimeTrigger(what),), None, True, []
+    definition, is_active = _definition(what, settings)
+    is_enabled = is_active and not definition.properties.is_time_trigger_disabled
+    workflow = definition.workflow
+    return workflow.time_triggers, workflow.id, is_enabled, [watch_name(each) for each in workflow.incremental_triggers]
+
+
+def _definition(what: str, settings: Path | None) -> tuple[Definition, bool]:
+    """A workflow, and whether it is active."""
     if what == "-" or Path(what).is_file() or Path(what).suffix in SUFFIXES:
         from dalsegno.spec.reading.context import AnyStepType  # noqa: PLC0415 - PyYAML is not for --help
         from dalsegno.spec.workflows import read  # noqa: PLC0415
 
         definition = read(read_file(what), file=what, types=AnyStepType()).definition
-        return _of(definition, is_active=definition.is_active)
+        return definition, definition.is_active
     from dalsegno.operations.orchestrator import Orchestrator  # noqa: PLC0415
 
     with Orchestrator.open(settings) as orchestrator:
         is_active = orchestrator.versions.row(what)["active_version"] is not None
-        return _of(orchestrator.versions.named(what, "default").definition, is_active=is_active)
-
-
-def _of(definition: Definition, *, is_active: bool) -> tuple[tuple[TimeTrigger, ...], str, bool]:
-    is_enabled = is_active and not definition.properties.is_time_trigger_disabled
-    return definition.workflow.time_triggers, definition.workflow.id, is_enabled
+        return orchestrator.versions.named(what, "default").definition, is_active
 
 
 # For people.
@@ -108,8 +143,11 @@ def _text(outlook: Outlook) -> str:
 
 
 def _lines(outlook: Outlook) -> Iterator[str]:
+    for watched in outlook.watches:
+        yield f"{outlook.workflow_id} watches {watched}; --simulate shows when that would have started it."
     if not outlook.triggers:
-        yield f"{outlook.workflow_id} has no time trigger."
+        if not outlook.watches:
+            yield f"{outlook.workflow_id} has no time trigger."
     elif not outlook.is_enabled:
         yield f"{outlook.workflow_id} is not started by its triggers: it is not active, or they are disabled."
     for each in outlook.triggers:

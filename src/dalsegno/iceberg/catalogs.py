@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,6 +43,8 @@ _JAVA_NAMES = {"s3.region": "client.region"}
 _DEFAULT_PREVIOUS_VERSIONS = 100
 #: What Iceberg's JDBC catalog calls the rows that are views.
 _VIEW = "VIEW"
+#: So many tables are asked for by their names; beyond that, all of their namespaces.
+_NAMED = 2_000
 
 Ref = Mapping[str, Any]
 
@@ -151,6 +154,24 @@ class Catalog:
     def metadata_location(self, name: TableName) -> str:
         """Where the table's metadata is said to be."""
         return self.load(name).metadata_location
+
+    @property
+    def is_for_threads(self) -> bool:
+        """Whether several may ask at the same time; PyIceberg has one connection to Hive."""
+        return self.settings.type is not CatalogType.HIVE
+
+    def metadata_locations(self, names: Collection[TableName], threads: int = 8) -> dict[TableName, str]:
+        """Where the metadata is said to be of those of the tables that are there. Each has to be asked for."""
+
+        def find(name: TableName) -> str | None:
+            try:
+                return self.pyiceberg.load_table(name.identifier).metadata_location
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+        with self._talking("look for tables"), ThreadPoolExecutor(threads if self.is_for_threads else 1) as pool:
+            found = zip(names, pool.map(find, names), strict=True)
+            return {name: location for name, location in found if location is not None}
 
     def has(self, name: TableName) -> bool:
         with self._talking(f"look for {name}"):
@@ -335,6 +356,24 @@ class SqlCatalog(Catalog):
     def metadata_location(self, name: TableName) -> str:
         with self._talking(f"look for {name}"):
             return self._metadata_location(name)
+
+    def metadata_locations(self, names: Collection[TableName], threads: int = 8) -> dict[TableName, str]:
+        """With one question for all of them."""
+        from sqlalchemy import select  # noqa: PLC0415 - slow import
+
+        catalog: Any = self.pyiceberg
+        columns = self._columns
+        wanted = {(".".join(name.namespace), name.name): name for name in names}
+        query = select(columns.table_namespace, columns.table_name, columns.metadata_location).where(
+            columns.catalog_name == self.settings.name,
+            columns.table_namespace.in_(sorted({namespace for namespace, _ in wanted})),
+        )
+        if len(wanted) <= _NAMED:
+            query = query.where(columns.table_name.in_(sorted({name for _, name in wanted})))
+        kinds = catalog._iceberg_type_filter()
+        with self._talking("look for tables"), catalog.engine.connect() as connection:
+            found = connection.execute(query if kinds is None else query.where(kinds)).all()
+        return {wanted[row[0], row[1]]: row[2] for row in found if (row[0], row[1]) in wanted and row[2]}
 
     def register(self, name: TableName, metadata_location: str) -> bool:
         return self._insert(name, metadata_location)

@@ -70,6 +70,7 @@ class Properties:
     alerting: Mapping[str, Any] = field(default_factory=dict)
     is_time_trigger_disabled: bool = False
     is_signal_trigger_disabled: bool = False
+    is_incremental_trigger_disabled: bool = False
     #: Whatever else was written, kept.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -176,6 +177,33 @@ class SignalTrigger:
     dedup_expr: str | None = None
 
 
+class Quorum(StrEnum):
+    """How many of several tables need to have changed."""
+
+    ANY = "ANY"
+    ALL = "ALL"
+
+
+@dataclass(frozen=True)
+class IncrementalTrigger:
+    """Begin a run when tables have changes that the workflow has not processed."""
+
+    #: As they are written; none: those that the workflow's steps capture.
+    tables: tuple[str, ...] = ()
+    when: Quorum = Quorum.ANY
+    #: Durations: without a new commit for so long, between two starts, and how long anything waits at most.
+    quiet: str | None = None
+    min_interval: str | None = None
+    max_wait: str | None = None
+    #: A table has enough as soon as one of these that are given is reached; with none, as soon as it has anything.
+    min_snapshots: int | None = None
+    min_files: int | None = None
+    min_rows: int | None = None
+    min_bytes: int | None = None
+    #: By default the one that is captured.
+    branch: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepDefinition:
     """What all kinds of steps have."""
@@ -252,6 +280,7 @@ class Workflow:
     params: ParamDefinitions = field(default_factory=dict)
     time_triggers: tuple[TimeTrigger, ...] = ()
     signal_triggers: tuple[SignalTrigger, ...] = ()
+    incremental_triggers: tuple[IncrementalTrigger, ...] = ()
 
     def all_steps(self) -> Iterator[Step]:
         """Every step, those inside of loops included."""

@@ -13,6 +13,7 @@ from dalsegno.plan.firing import next_start
 from dalsegno.plan.signals import named_triggers
 from dalsegno.spec import workflows as spec
 from dalsegno.spec.schedules import timetable_of
+from dalsegno.spec.watching import watch_name
 from dalsegno.store import runs, signal_triggers, signals, triggers, workflows
 from dalsegno.store.asking import Row
 
@@ -27,7 +28,8 @@ def arm(connection: Connection, workflow_id: str, now: datetime) -> None:
     definition = _active(connection, workflow_id)
     times = {} if definition is None else _time_triggers(definition, watched, now)
     by_signals = {} if definition is None else _signal_triggers(definition)
-    wanted = {**times, **{key: _signal_row(workflow_id, key) for key in by_signals}}
+    by_changes = {} if definition is None else _incremental_triggers(definition, now)
+    wanted = {**times, **by_changes, **{key: _signal_row(workflow_id, key) for key in by_signals}}
     gone = [key for key in watched if key not in wanted]
     new = [key for key in wanted if key not in watched]
     # Whoever announces a signal waits until that is settled.
@@ -84,3 +86,22 @@ def _signal_triggers(definition: Definition) -> dict[tuple[str, str], SignalTrig
 def _signal_row(workflow_id: str, key: tuple[str, str]) -> dict[str, Any]:
     kind, name = key
     return {"workflow_id": workflow_id, "kind": kind, "name": name, "upto": None, "next_at": None, "state": {}}
+
+
+def _incremental_triggers(definition: Definition, now: datetime) -> dict[tuple[str, str], dict[str, Any]]:
+    if definition.properties.is_incremental_trigger_disabled:
+        return {}
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for trigger in definition.workflow.incremental_triggers:
+        key = (triggers.INCREMENTAL, watch_name(trigger))
+        rows[key] = {
+            "workflow_id": definition.workflow.id,
+            "kind": triggers.INCREMENTAL,
+            "name": watch_name(trigger),
+            "upto": None,
+            # Tables are looked at all the time.
+            "next_at": None,
+            # Keys of runs follow from it.
+            "state": {"armed": f"{now:%Y%m%dT%H%M%S.%f}"},
+        }
+    return rows

@@ -1,8 +1,9 @@
 """The always-on service: what goes on by itself, in one process, or shared among any number of them.
 
 Workers run steps. Triggers start runs; one process at a time watches them, whoever has the lease. The same processes
-share what else has to be done: messages to people, lags, what is too old. Each role has a thread and an orchestrator of
-its own: what they remember of runs is for one thread. What answers over HTTP is beside it, in ``server``.
+share what else has to be done: messages to people, lags, what is too old. Tables are watched by a thread of their own,
+so that a slow catalog holds up nothing else. Each thread has an orchestrator of its own: what they remember of runs is
+for one thread. What answers over HTTP is beside it, in ``server``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dalsegno.operations import readiness
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.readiness import Pulse
 from dalsegno.operations.retention import Retention
+from dalsegno.operations.table_watch import TableWatch
 from dalsegno.operations.upkeep import Upkeep
 from dalsegno.settings import Settings
 from dalsegno.store import Store
@@ -36,6 +38,8 @@ _LOOK_SECONDS = 1.0
 _SIGNALS_SECONDS = 0.2
 #: How often to look for files of old runs.
 _SWEEP_SECONDS = 3600.0
+#: How long the end waits for somebody who is in the middle of something.
+_PATIENCE_SECONDS = 10.0
 
 
 class Role(StrEnum):
@@ -66,6 +70,8 @@ class Service:
         #: Who has the leases that this process has.
         self.node_id = Node(store).id
         self._stopping = threading.Event()
+        #: Whether this process has the lease on triggers, as far as it knows.
+        self._is_on_duty = threading.Event()
 
     def stop(self) -> None:
         """Begin nothing more; steps that go on are left to other nodes."""
@@ -76,8 +82,10 @@ class Service:
         return readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
 
     def run(self) -> None:
-        duties = {"triggers": self._watch_triggers, "upkeep": self._keep_up} if Role.TRIGGERS in self.roles else {}
-        others = [threading.Thread(target=duty, name=name) for name, duty in duties.items()]
+        watching = {"triggers": self._watch_triggers, "tables": self._watch_tables, "upkeep": self._keep_up}
+        duties = watching if Role.TRIGGERS in self.roles else {}
+        # None keeps the process from ending: a catalog that does not answer is not waited for.
+        others = [threading.Thread(target=duty, name=name, daemon=True) for name, duty in duties.items()]
         if Role.WORKERS in self.roles:
             others.append(threading.Thread(target=self._sweep, name="sweeping"))
         for thread in others:
@@ -90,7 +98,7 @@ class Service:
         finally:
             self._stopping.set()
             for thread in others:
-                thread.join()
+                thread.join(_PATIENCE_SECONDS if thread.name == "tables" else None)
 
     def _is_over(self) -> bool:
         """Asked by the engine in every turn."""
@@ -111,7 +119,7 @@ class Service:
             wait = _LOOK_SECONDS
             self.pulse.beat("triggers")
             try:
-                if not lease.is_held():
+                if not self._has_duty(lease):
                     continue
                 by_signals.fire(self.clock())
                 if time.monotonic() >= look_at:
@@ -121,6 +129,7 @@ class Service:
                 log.warning("the store failed, trying again: %s", error)
                 continue
             wait = min(max(look_at - time.monotonic(), 0), _SIGNALS_SECONDS)
+        self._is_on_duty.clear()
         lease.release()
 
     def _seconds_until(self, moment: datetime | None) -> float:
@@ -128,6 +137,20 @@ class Service:
         if moment is None:
             return _LOOK_SECONDS
         return min(max((moment - self.clock()).total_seconds(), 0), _LOOK_SECONDS)
+
+    def _has_duty(self, lease: Lease) -> bool:
+        """Whether the lease on triggers is ours; the thread that watches tables gets to know it."""
+        if is_held := lease.is_held():
+            self._is_on_duty.set()
+        else:
+            self._is_on_duty.clear()
+        return is_held
+
+    def _watch_tables(self) -> None:
+        with TableWatch(self.settings, self.store, self._orchestrator, self.clock) as watch:
+            wait = 0.0
+            while not self._stopping.wait(wait):
+                wait = watch.look() if self._is_on_duty.is_set() else _LOOK_SECONDS
 
     def _keep_up(self) -> None:
         lease = Lease(self.store, "upkeep", self.node_id)

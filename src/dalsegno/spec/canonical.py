@@ -15,8 +15,10 @@ from dalsegno.model.workflow import (
     Definition,
     FailureMode,
     ForeachStep,
+    IncrementalTrigger,
     JobStep,
     Properties,
+    Quorum,
     RetryPolicy,
     SignalDependency,
     SignalMatch,
@@ -55,6 +57,7 @@ def properties(value: Properties) -> Json:
             alerting=dict(value.alerting),
             time_trigger_disabled=value.is_time_trigger_disabled or None,
             signal_trigger_disabled=value.is_signal_trigger_disabled or None,
+            incremental_trigger_disabled=value.is_incremental_trigger_disabled or None,
             description=value.description,
         ),
         **extra,
@@ -71,6 +74,7 @@ def workflow(value: Workflow) -> Json:
             timeout=value.timeout,
             time_triggers=[_time_trigger(each) for each in value.time_triggers],
             signal_triggers=[_signal_trigger(each) for each in value.signal_triggers],
+            incremental_triggers=[_incremental_trigger(each) for each in value.incremental_triggers],
             criticality=value.criticality,
             instance_step_concurrency=value.instance_step_concurrency,
             params=params(value.params),
@@ -209,6 +213,21 @@ def _signal_trigger(value: SignalTrigger) -> Json:
         "definitions": definitions,
         **_given(params=params(value.params), condition=value.condition, dedup_expr=value.dedup_expr),
     }
+
+
+def _incremental_trigger(value: IncrementalTrigger) -> Json:
+    return _given(
+        tables=list(value.tables),
+        when=None if value.when is Quorum.ANY else value.when,
+        quiet=value.quiet,
+        min_interval=value.min_interval,
+        max_wait=value.max_wait,
+        min_snapshots=value.min_snapshots,
+        min_files=value.min_files,
+        min_rows=value.min_rows,
+        min_bytes=value.min_bytes,
+        branch=value.branch,
+    )
 
 
 def _trigger_match(value: SignalMatch) -> Json:

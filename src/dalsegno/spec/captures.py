@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from dalsegno.model.params import ParamDefinition
-from dalsegno.model.workflow import JobStep, Step
+from dalsegno.model.params import ParamDefinition, ParamDefinitions
+from dalsegno.model.workflow import JobStep, Step, Workflow
 
 #: In lower case. The second is committed with the success of the run, unless a step commits it.
 IP_CAPTURE, ICDC = "ipcapture", "icdc"
 _IP_COMMIT = "ipcommit"
+_BLOCKS = ("ip_capture", "icdc")
+_SOURCES = ("source_tables", "sourceTable", "source_table")
+_REFERENCE = re.compile(r"\$\{\s*([_a-zA-Z][\-_a-zA-Z0-9]*)\s*\}")
 
 
 def is_capture(step: Step) -> bool:
@@ -30,11 +35,11 @@ def change_tables(step: Step, params: Mapping[str, Any]) -> Iterator[tuple[str, 
 
 def _sources(step: Step, params: Mapping[str, Any]) -> list[str]:
     """As they are written, where the step has not run."""
-    for block in ("ip_capture", "icdc"):
+    for block in _BLOCKS:
         defined = step.params.get(block)
         written = {name: each.value for name, each in defined.value.items()} if defined and defined.value else {}
         values = params.get(block) or written
-        for name in ("source_tables", "sourceTable", "source_table"):
+        for name in _SOURCES:
             if found := values.get(name):
                 return [found] if isinstance(found, str) else list(found)
     return []
@@ -57,6 +62,76 @@ def committed_with_run(steps: Iterable[Step]) -> frozenset[str]:
         # It may mean any of them; a capture must not be committed that a step was to decide about.
         return frozenset()
     return frozenset(step.id for step in every if _is_icdc(step) and step.id not in named)
+
+
+@dataclass(frozen=True)
+class WrittenCapture:
+    """What a step captures, as far as it is known before it runs."""
+
+    step_id: str
+    #: Its fields; those that a run decides are None.
+    fields: Mapping[str, Any]
+
+    @property
+    def tables(self) -> tuple[str, ...] | None:
+        """None: a run decides."""
+        found = next((self.fields[name] for name in _SOURCES if name in self.fields), None)
+        return (found,) if isinstance(found, str) else None if found is None else tuple(found)
+
+    @property
+    def branch(self) -> str | None:
+        return str(self.fields.get("branch", "main")) if self.knows("branch") else None
+
+    def knows(self, *names: str) -> bool:
+        """Whether no run decides about these fields."""
+        return all(self.fields.get(name, "") is not None for name in names)
+
+    def may_capture(self, table: str) -> bool:
+        """Whether a table is among its sources, as far as it is known; one may be written with its catalog."""
+        return self.tables is None or any(_are_alike(table, each) for each in self.tables)
+
+    def is_of_branch(self, branch: str | None) -> bool:
+        """None: any."""
+        return branch is None or self.branch in (None, branch)
+
+
+def written_captures(workflow: Workflow) -> list[WrittenCapture]:
+    return [_written(step, {**workflow.params, **step.params}) for step in workflow.all_steps() if is_capture(step)]
+
+
+def _written(step: Step, params: ParamDefinitions) -> WrittenCapture:
+    block = next((step.params[name] for name in _BLOCKS if name in step.params), None)
+    if block is None or not isinstance(block.value, Mapping):
+        # A template's, or an expression's: nothing of it is known.
+        return WrittenCapture(step.id, dict.fromkeys((*_SOURCES, "branch", "consumer", "changes", "data_operations")))
+    return WrittenCapture(step.id, {name: _known(each, params) for name, each in block.value.items()})
+
+
+def _known(field: Any, params: ParamDefinitions) -> Any:
+    """The value of a field; None if a run decides about it."""
+    value = field.value if isinstance(field, ParamDefinition) else field
+    items = [_filled(item, params) for item in (value if isinstance(value, list) else [value])]
+    if None in items:
+        return None
+    return items if isinstance(value, list) else items[0]
+
+
+def _filled(value: Any, params: ParamDefinitions) -> Any:
+    """A text in which references to parameters with plain values are replaced; None if there are others."""
+    if not isinstance(value, str):
+        return value
+
+    def plain(reference: re.Match[str]) -> str:
+        found = params.get(reference[1])
+        return found.value if found is not None and isinstance(found.value, str) else "$"
+
+    text = _REFERENCE.sub(plain, value)
+    return None if "$" in text else text
+
+
+def _are_alike(one: str, other: str) -> bool:
+    shorter, longer = sorted(([part.strip('`" ') for part in name.split(".")] for name in (one, other)), key=len)
+    return longer[-len(shorter) :] == shorter
 
 
 def _is_icdc(step: Step) -> bool:

@@ -8,7 +8,7 @@ from datetime import timedelta
 _UNITS = {
     **dict.fromkeys(("d", "day", "days"), timedelta(days=1)),
     **dict.fromkeys(("h", "hour", "hours"), timedelta(hours=1)),
-    **dict.fromkeys(("min", "minute", "minutes"), timedelta(minutes=1)),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), timedelta(minutes=1)),
     **dict.fromkeys(("s", "sec", "second", "seconds"), timedelta(seconds=1)),
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), timedelta(milliseconds=1)),
 }

@@ -8,13 +8,13 @@ commits with the success of the run.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
 from dalsegno.capture.changes import Changes
+from dalsegno.capture.consumers import consumer_of_workflow
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import UserError
 from dalsegno.iceberg.predicates import EVERYTHING, NOTHING, any_of
@@ -43,7 +43,6 @@ _CAPTURE_FIELDS = frozenset(
     }
 )
 _SKIP, _FAIL, _CONTINUE = "skip", "fail", "continue"
-_LONGEST_CONSUMER = 64
 #: Predicates of each source, about its own columns; and what they are of a capture that does not tell.
 _FILTERS = {
     "partition_filter": EVERYTHING,
@@ -129,7 +128,7 @@ class CommitRunner(_AtOnce):
 
 
 def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target: str | None) -> Changes:
-    consumer = fields.text("consumer") or _consumer(work.workflow_id)
+    consumer = fields.text("consumer") or consumer_of_workflow(work.workflow_id)
     # Where to begin is asked once, of a consumer that has never captured.
     is_first = all(lake.store.position(consumer, lake.name(table)) is None for table in tables)
     return lake.capture(
@@ -147,15 +146,6 @@ def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target:
         mode=fields.text("capture_mode"),
         target=target,
     )
-
-
-def _consumer(workflow_id: str) -> str:
-    """The workflow itself; a name that is too long or odd is cut, and told apart by a digest."""
-    plain = re.sub(r"[^A-Za-z0-9_.\-]", "_", workflow_id)
-    if plain == workflow_id and len(plain) <= _LONGEST_CONSUMER:
-        return plain
-    digest = hashlib.sha256(workflow_id.encode()).hexdigest()[:8]
-    return f"{plain[: _LONGEST_CONSUMER - 9]}.{digest}"
 
 
 def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:

@@ -53,6 +53,13 @@ def marks(connection: Connection, consumer: str | None = None, table: TableName 
     ]
 
 
+def standing(connection: Connection) -> dict[tuple[str, str], Position]:
+    """Where every consumer stands in every table, by the names of both, and nothing else about it."""
+    columns = [positions.c[name] for name in rows.POSITION_FIELDS]
+    found = connection.execute(select(positions.c.consumer, positions.c.table_name, *columns))
+    return {(row[0], row[1]): Position(*row[2:]) for row in found}
+
+
 def mark(connection: Connection, consumer: str, table: TableName) -> Mark | None:
     return next(iter(marks(connection, consumer, table)), None)
 

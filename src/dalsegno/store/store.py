@@ -70,6 +70,11 @@ class Store:
         with self.database.reading() as connection:
             return checkpoints.marks(connection, consumer)
 
+    def standing(self) -> dict[tuple[str, str], Position]:
+        """Where every consumer stands in every table, by the names of both."""
+        with self.database.reading() as connection:
+            return checkpoints.standing(connection)
+
     def checkpoints(self, consumer: str, table: TableName | None = None) -> list[Checkpoint]:
         """Every move of the consumer's checkpoint, or those that moved it on this table; newest first."""
         with self.database.reading() as connection:

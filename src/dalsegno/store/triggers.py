@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
+from dalsegno.model.runs import RunStatus
 from dalsegno.store import asking
 from dalsegno.store.asking import Row
-from dalsegno.store.run_tables import triggers
+from dalsegno.store.run_tables import runs, triggers, workflows
 
 TIME, SIGNAL, INCREMENTAL = "time", "signal", "incremental"
 
@@ -23,6 +24,19 @@ def of_workflow(connection: Connection, workflow_id: str) -> list[Row]:
 def of_kind(connection: Connection, kind: str) -> list[Row]:
     found = select(triggers).where(triggers.c.kind == kind)
     return asking.rows(connection, found.order_by(triggers.c.workflow_id, triggers.c.name))
+
+
+def watched(connection: Connection, kind: str) -> list[Row]:
+    """All of a kind, each with the version of its workflow that is active."""
+    found = select(triggers, workflows.c.active_version).join(workflows, workflows.c.id == triggers.c.workflow_id)
+    return asking.rows(connection, found.where(triggers.c.kind == kind).order_by(triggers.c.workflow_id))
+
+
+def with_open_runs(connection: Connection) -> set[str]:
+    """The workflows of which a run has not ended."""
+    statuses = [status.value for status in RunStatus if not status.is_final]
+    found = select(runs.c.workflow_id).where(runs.c.status.in_(statuses)).distinct()
+    return set(connection.execute(found).scalars())
 
 
 def due(connection: Connection, kind: str, now: datetime, limit: int = 100) -> list[Row]:

@@ -30,7 +30,7 @@ def duration_of(text: str | int, *, what: str = "a duration") -> timedelta:
         return found
     raise ParamError(
         f"{what} is a number of seconds or such as '45s', '30min' or '1 day 2h'; found '{text}'.",
-        hint="Units: d, h, min, s, ms, or day(s), hour(s), minute(s), second(s), millisecond(s).",
+        hint="Units: d, h, m or min, s, ms, or day(s), hour(s), minute(s), second(s), millisecond(s).",
     )
 
 

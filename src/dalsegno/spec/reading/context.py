@@ -83,6 +83,8 @@ class Reading:
     #: Ids of all steps, in the order in which they stand.
     ids: list[tuple[str, Mark]] = field(default_factory=list)
     steps: dict[str, Step] = field(default_factory=dict)
+    #: Of each incremental trigger, in their order: where it stands, and where its tables do.
+    watched: list[tuple[Mark, Mapping[str, Mark]]] = field(default_factory=list)
 
     def expression(self, text: str, source: Scalar, path: str, offset: int = 0) -> str:
         """Remember that this must be SEL."""

@@ -46,6 +46,7 @@ def _properties(fields: Fields, *, has_description: bool = True) -> Properties:
         values["description"] = fields.text("description", limit=names.TEXT_LENGTH)
         values["is_time_trigger_disabled"] = bool(fields.flag("time_trigger_disabled"))
         values["is_signal_trigger_disabled"] = bool(fields.flag("signal_trigger_disabled"))
+        values["is_incremental_trigger_disabled"] = bool(fields.flag("incremental_trigger_disabled"))
     return Properties(**values)
 
 

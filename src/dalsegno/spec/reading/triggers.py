@@ -1,19 +1,30 @@
-"""When a run begins: cron lines and signals."""
+"""When a run begins: cron lines, signals, and tables that changed."""
 
 from __future__ import annotations
 
-from dalsegno.model.workflow import CatchUp, CatchUpRule, SignalTrigger, TimeTrigger
+from typing import NamedTuple
+
+from dalsegno.model.workflow import CatchUp, CatchUpRule, IncrementalTrigger, SignalTrigger, TimeTrigger
 from dalsegno.spec import cron
 from dalsegno.spec.durations import duration
 from dalsegno.spec.fields import Fields, chosen, kind_of
 from dalsegno.spec.nodes import ListNode, MapNode, Node
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading.context import Reading
+from dalsegno.spec.reading.incremental import INCREMENTAL, read_incremental_trigger, read_watched_tables
 from dalsegno.spec.reading.signals import read_signal_trigger
 from dalsegno.spec.schedules import zone_hint, zone_of
 
-Triggers = tuple[tuple[TimeTrigger, ...], tuple[SignalTrigger, ...]]
 
+class Triggers(NamedTuple):
+    """What begins runs of a workflow."""
+
+    times: tuple[TimeTrigger, ...] = ()
+    signals: tuple[SignalTrigger, ...] = ()
+    incremental: tuple[IncrementalTrigger, ...] = ()
+
+
+NO_TRIGGERS = Triggers()
 _TYPES = ("CRON", "PREDEFINED")
 _SIGNALS = ("signal", "signals", "definitions")
 #: How many missed due times are made up for, if nothing else is said, and at most.
@@ -22,15 +33,18 @@ MOST_CAUGHT_UP = 1000
 
 
 def read_triggers(fields: Fields, reading: Reading) -> Triggers:
-    """``time_triggers`` and ``signal_triggers``, as in JSON."""
+    """``time_triggers``, ``signal_triggers`` and ``incremental_triggers``, as in JSON."""
     times = tuple(_time(each) for each in _mappings(fields, "time_triggers"))
     signals = tuple(read_signal_trigger(each, reading) for each in _mappings(fields, "signal_triggers"))
-    return times, signals
+    incremental = tuple(read_watched_tables(each, reading) for each in _mappings(fields, "incremental_triggers"))
+    return Triggers(times, signals, incremental)
 
 
 def read_front_door(node: Node, path: str, reading: Reading) -> Triggers:
     """``Trigger:`` beside the workflow: one trigger, or a list of them."""
-    times, signals = [], []
+    times: list[TimeTrigger] = []
+    signals: list[SignalTrigger] = []
+    incremental: list[IncrementalTrigger] = []
     for number, item in enumerate(node.items if isinstance(node, ListNode) else [node]):
         place = f"{path}[{number}]" if isinstance(node, ListNode) else path
         if not isinstance(item, MapNode):
@@ -39,9 +53,11 @@ def read_front_door(node: Node, path: str, reading: Reading) -> Triggers:
         fields = Fields(item, place, reading.problems)
         if any(name in item.entries for name in _SIGNALS):
             signals.append(read_signal_trigger(fields, reading))
+        elif INCREMENTAL in item.entries:
+            incremental.append(read_incremental_trigger(fields, reading))
         else:
             times.append(_time(fields))
-    return tuple(times), tuple(signals)
+    return Triggers(tuple(times), tuple(signals), tuple(incremental))
 
 
 def _mappings(fields: Fields, name: str) -> list[Fields]:
@@ -60,8 +76,8 @@ def _time(fields: Fields) -> TimeTrigger:
         fields.add(f"there is no time trigger of type {kind!r}", "type", f"expected one of {', '.join(_TYPES)}")
     line = fields.text("cron", "expression")
     if line is None:
-        if not any(meant(key, ("cron", *_SIGNALS)) for key in fields.node.entries):
-            fields.add("a trigger needs 'cron', or 'signal'")
+        if not any(meant(key, ("cron", INCREMENTAL, *_SIGNALS)) for key in fields.node.entries):
+            fields.add("a trigger needs 'cron', 'signal' or 'incremental'")
         line = "@daily"
     line = line.strip()
     if f"@{line.lower()}" in cron.ALIASES:

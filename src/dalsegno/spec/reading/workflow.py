@@ -13,8 +13,6 @@ from dalsegno.model.params import Tag
 from dalsegno.model.workflow import (
     Criticality,
     Definition,
-    SignalTrigger,
-    TimeTrigger,
     Workflow,
 )
 from dalsegno.spec import names
@@ -27,7 +25,7 @@ from dalsegno.spec.reading.properties import read_properties
 from dalsegno.spec.reading.retries import read_timeout
 from dalsegno.spec.reading.steps import read_steps
 from dalsegno.spec.reading.tags import read_tags
-from dalsegno.spec.reading.triggers import read_front_door, read_triggers
+from dalsegno.spec.reading.triggers import NO_TRIGGERS, Triggers, read_front_door, read_triggers
 
 INSTANCE_STEPS = 999
 _WORKFLOW = ("workflow", "Workflow")
@@ -42,14 +40,14 @@ def read_definition(root: Node, reading: Reading) -> Definition:
     document = Fields(root, "", reading.problems)
     if not any(name in root.entries for name in _WORKFLOW) and any(name in root.entries for name in _BARE):
         properties = read_properties(None, document if _is_written(document) else None)
-        return Definition(_workflow(document, reading, None, ((), ())), properties)
+        return Definition(_workflow(document, reading, None, NO_TRIGGERS), properties)
     return _wrapped(document, reading)
 
 
 def _wrapped(document: Fields, reading: Reading) -> Definition:
     description = document.text("Description", "description", limit=names.TEXT_LENGTH)
     trigger = document.find(*_TRIGGER)
-    triggers = read_front_door(trigger, document.written(*_TRIGGER), reading) if trigger else ((), ())
+    triggers = read_front_door(trigger, document.written(*_TRIGGER), reading) if trigger else NO_TRIGGERS
     fields = document.mapping(*_WORKFLOW)
     properties = document.mapping("properties")
     is_active, git_info = document.flag("is_active"), document.data("git_info")
@@ -93,7 +91,7 @@ def _workflow(
     fields: Fields,
     reading: Reading,
     description: str | None,
-    beside: tuple[tuple[TimeTrigger, ...], tuple[SignalTrigger, ...]],
+    beside: Triggers,
 ) -> Workflow:
     is_written = _is_written(fields)
     is_named = is_written and "id" not in fields.node.entries and "steps" in fields.node.entries
@@ -107,7 +105,7 @@ def _workflow(
     timeout = read_timeout(fields)
     criticality = fields.choice(Criticality, "criticality")
     concurrency = fields.number("instance_step_concurrency", low=1, high=INSTANCE_STEPS)
-    times, signals = read_triggers(fields, reading)
+    own = read_triggers(fields, reading)
     steps = read_steps(fields, reading)
     return Workflow(
         id=workflow_id or "",
@@ -119,8 +117,9 @@ def _workflow(
         criticality=criticality,
         instance_step_concurrency=concurrency,
         params=_params(fields, reading, is_written=is_written),
-        time_triggers=(*beside[0], *times),
-        signal_triggers=(*beside[1], *signals),
+        time_triggers=(*beside.times, *own.times),
+        signal_triggers=(*beside.signals, *own.signals),
+        incremental_triggers=(*beside.incremental, *own.incremental),
     )
 
 

@@ -1,0 +1,113 @@
+"""What a table has that a consumer has not processed, from the table's metadata alone.
+
+Counted is what a capture would take: compaction is not, nor is a table that was rolled back to something that is
+processed, unless the consumer captures what both ends of its range hold, for which that is a change like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dalsegno.clock import from_millis
+from dalsegno.errors import DataError, UserError
+from dalsegno.model.captures import Manner
+from dalsegno.model.snapshots import History, Position, Snapshot
+from dalsegno.model.starts import Full, Latest
+from dalsegno.model.watching import Unprocessed, Watch
+from dalsegno.plan.forecast import Cost
+from dalsegno.plan.increments import DEFAULT_START, Increment, increment_between, next_increment, starting_position
+
+#: In the place of a snapshot's id, where there is none.
+_NONE = 0
+_REFUSED = -1
+
+_ADDED = (("added-data-files",), ("added-records",), ("added-files-size",))
+_CHANGED = (
+    ("added-data-files", "deleted-data-files", "added-delete-files"),
+    ("added-records", "deleted-records", "added-position-deletes", "added-equality-deletes"),
+    ("added-files-size", "removed-files-size"),
+)
+
+
+def unprocessed(watch: Watch, history: History, mark: Position | None) -> Unprocessed | None:
+    """What waits for the consumer, which stands at the mark; None if nothing does."""
+    head = history.head
+    if mark is None and isinstance(watch.start, Latest):
+        return _beginning(head)
+    if head is None:
+        return None
+    if mark is None and isinstance(watch.start, Full):
+        return _whole(head)
+    return _since(watch, history, head, mark)
+
+
+def _since(watch: Watch, history: History, head: Snapshot, mark: Position | None) -> Unprocessed | None:
+    name, consumer, manner = watch.table, watch.consumer, watch.manner
+    after = mark
+    try:
+        after = after or starting_position(name, history, watch.start or DEFAULT_START, head)
+        if _is_processed(history, head, after) and not manner.compares_ends:
+            return None
+        found = increment_between(name, consumer, history, after, head, is_first=mark is None, manner=manner)
+        if found.moved:
+            # As the step is going to ask.
+            start = None if mark else watch.start
+            next_increment(name, consumer, history, mark, start=start, bound=watch.bound, manner=manner)
+    except (DataError, UserError) as error:
+        return _refused(head, after, error)
+    return _counted(found, head) if found.has_news else None
+
+
+def _is_processed(history: History, head: Snapshot, after: Position) -> bool:
+    """Whether the branch stands at the mark, or was rolled back to something before it."""
+    if after.table_uuid != history.table_uuid or after.snapshot_id is None:
+        return False
+    processed = history.ancestors(history.snapshots.get(after.snapshot_id))
+    return after.snapshot_id == head.id or any(snapshot.id == head.id for snapshot in processed)
+
+
+def _counted(increment: Increment, head: Snapshot) -> Unprocessed:
+    taken = increment.taken if increment.is_line else ()
+    if not taken:
+        # A rollback, for those who capture both ends: which rows are concerned is found by the capture.
+        moment = from_millis(head.timestamp_ms)
+        return Unprocessed((increment.after.snapshot_id or _NONE, head.id), moment, moment, 1, None, None, None)
+    cost = Cost.total(_cost(snapshot, increment.manner) for snapshot in taken)
+    first, last = taken[0], taken[-1]
+    return Unprocessed(
+        (first.id, last.id),
+        from_millis(first.timestamp_ms),
+        from_millis(last.timestamp_ms),
+        len(taken),
+        cost.files,
+        cost.rows,
+        cost.bytes,
+    )
+
+
+def _cost(snapshot: Snapshot, manner: Manner) -> Cost:
+    return Cost(*(_sum(snapshot, keys) for keys in (_CHANGED if manner.compares_ends else _ADDED)))
+
+
+def _sum(snapshot: Snapshot, keys: Iterable[str]) -> int | None:
+    """Iceberg leaves out what is zero; a writer that says nothing at all does not tell."""
+    found = [count for key in keys if (count := snapshot.count(key)) is not None]
+    return sum(found) if found else None
+
+
+def _whole(head: Snapshot) -> Unprocessed:
+    moment = from_millis(head.timestamp_ms)
+    files, rows, size = (head.count(f"total-{what}") for what in ("data-files", "records", "files-size"))
+    return Unprocessed((_NONE, head.id), moment, moment, 1, files, rows, size)
+
+
+def _beginning(head: Snapshot | None) -> Unprocessed:
+    moment, newest = (from_millis(head.timestamp_ms), head.id) if head else (from_millis(0), _NONE)
+    return Unprocessed((_NONE, newest), moment, moment, 0, 0, 0, 0, is_beginning=True)
+
+
+def _refused(head: Snapshot, after: Position | None, error: DataError | UserError) -> Unprocessed:
+    """The same as long as the mark stays, however the table goes on: to be refused once is enough."""
+    moment = from_millis(head.timestamp_ms)
+    span = (_REFUSED, (after and after.snapshot_id) or _NONE)
+    return Unprocessed(span, moment, moment, 0, None, None, None, refusal=error.message)
