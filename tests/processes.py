@@ -20,6 +20,7 @@ PROCESSES.set_forkserver_preload(
         "tests.iceberg.dying",
         "tests.steps.dying",
         "tests.engine.dying",
+        "tests.engine.sharing",
         "tests.acceptance.burning",
         "tests.chaos.node",
         "dalsegno.steps.shell",

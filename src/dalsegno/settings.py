@@ -81,6 +81,8 @@ class Settings:
     capture_days: int = 7
     #: How many threads copy manifests.
     io_threads: int = 8
+    #: What this machine is called, by default its host's name; no two that share a store may have the same.
+    machine: str | None = None
     #: How many steps one process runs at the same time.
     workers: int = 32
     #: The folder in which steps keep their logs and files.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.model.params import ParamDefinitions, Params
 from dalsegno.model.runs import Flow, Happening, StepState
 from dalsegno.model.workflow import Step
-
-#: Until when nobody else may take a step whose worker has not been heard of.
-LEASE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,8 @@ class Report:
     flow_id: str
     happening: Happening
     facts: Facts = Facts()
+    #: Whether a worker left a job that goes on, and that only this machine can find again.
+    is_bound: bool = False
 
 
 @dataclass

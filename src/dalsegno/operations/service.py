@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Collection
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from dalsegno.clock import utc_now
 from dalsegno.engine.lease import Lease
@@ -50,18 +51,23 @@ class Service:
         self.roles = frozenset(roles)
         self.clock = clock
         self._stopping = threading.Event()
+        #: Wakes what runs steps in this process, if it does.
+        self._wake: Callable[[], None] = _nobody
 
     def stop(self) -> None:
         """Begin nothing more; steps that go on are left to other nodes."""
         self._stopping.set()
+        self._wake()
 
     def run(self) -> None:
+        engine = self._orchestrator().engine() if Role.WORKERS in self.roles else None
+        self._wake = engine.wake if engine else _nobody
         others = [threading.Thread(target=self._watch_triggers, name="triggers")] if Role.TRIGGERS in self.roles else []
         for thread in others:
             thread.start()
         try:
-            if Role.WORKERS in self.roles:
-                self._orchestrator().engine().run(self._stopping.is_set)
+            if engine is not None:
+                engine.run(self._stopping.is_set)
             else:
                 self._stopping.wait()
         finally:
@@ -75,7 +81,12 @@ class Service:
     def _watch_triggers(self) -> None:
         orchestrator = self._orchestrator()
         lease = Lease(self.store, "triggers", orchestrator.node.id)
-        by_time = TimeTriggers(self.store, orchestrator.versions.active, orchestrator.start_by_trigger)
+
+        def start(*arguments: Any) -> None:
+            orchestrator.start_by_trigger(*arguments)
+            self._wake()
+
+        by_time = TimeTriggers(self.store, orchestrator.versions.active, start)
         wait = 0.0
         while not self._stopping.wait(wait):
             wait = _LOOK_SECONDS
@@ -87,3 +98,7 @@ class Service:
             if next_at is not None:
                 wait = min(max((next_at - self.clock()).total_seconds(), 0), _LOOK_SECONDS)
         lease.release()
+
+
+def _nobody() -> None:
+    """There is nobody to be woken here."""
