@@ -131,7 +131,7 @@ class Engine:
             finally:
                 self._leave.set()
                 self._drain(pool)
-                self.node.leave(self.clock(), has_left_steps=self._has_left_steps)
+                self.node.leave(self.clock(), has_left_steps=self._has_left_steps or bool(self._working))
 
     def _join(self) -> None:
         self._membership = self.node.join(self.clock())

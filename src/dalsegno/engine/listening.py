@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dalsegno.errors import PlatformError
 from dalsegno.store import Store, waking
@@ -13,7 +13,7 @@ from dalsegno.store import Store, waking
 log = logging.getLogger(__name__)
 
 #: How long to listen before looking whether to stop.
-_LISTEN_SECONDS = 0.5
+_LISTEN_SECONDS = 5.0
 #: How long what we announce ourselves may take to be heard.
 _HEARD_SECONDS = 2.0
 #: When to try again after a failure; and where nothing can be heard, as through a pooler that shares connections.
@@ -42,7 +42,10 @@ class Listener:
             yield
         finally:
             self._is_over.set()
-            thread.join()
+            # It hears us, and ends.
+            with suppress(PlatformError):
+                self._announce()
+            thread.join(_PAUSE_SECONDS)
 
     def _listen(self) -> None:
         pause = 0.0
@@ -61,9 +64,12 @@ class Listener:
                 self.is_listening = False
 
     def _is_heard(self, ear: waking.Ear) -> bool:
+        self._announce()
+        return ear.hears(_HEARD_SECONDS)
+
+    def _announce(self) -> None:
         with self.store.database.writing() as connection:
             waking.announce(connection)
-        return ear.hears(_HEARD_SECONDS)
 
     def _hear(self, ear: waking.Ear) -> None:
         self.is_listening = True

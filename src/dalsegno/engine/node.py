@@ -94,10 +94,20 @@ class Node:
         with self.store.database.writing() as connection:
             nodes.forget(connection, [before.id] if before else [])
             nodes.greet(connection, values)
-        sign_file = made_sign_folder(self.sign_folder) / node_id if self.sign_folder else None
         self.id = node_id
-        self.membership = Membership(node_id, began, self._stopwatch, sign_file)
+        self.membership = Membership(node_id, began, self._stopwatch, self._sign_file(node_id))
         return self.membership
+
+    def _sign_file(self, node_id: str) -> Path | None:
+        if self.sign_folder is None:
+            return None
+        try:
+            return made_sign_folder(self.sign_folder) / node_id
+        except OSError as error:
+            raise PlatformError(
+                f"The folder {self.sign_folder}, for signs of life, cannot be made: {error.strerror}.",
+                hint="Check that this user may write there, or set jobs_folder.",
+            ) from error
 
     def leave(self, now: datetime, *, has_left_steps: bool) -> None:
         """Work no more; steps that are left are for others of this machine, as if we had died."""
@@ -152,7 +162,8 @@ class Node:
             yield
         finally:
             is_over.set()
-            heart.join()
+            # A store that is away may hold it up, but nothing depends on it.
+            heart.join(_PAUSE_SECONDS)
 
     # Looking around.
 
