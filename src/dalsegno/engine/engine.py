@@ -14,8 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from dalsegno.engine.jobs import Signals
@@ -38,6 +40,8 @@ LOOK, SAFETY_LOOK = 0.2, 1.0
 _WOKEN_SECONDS = 0.05
 #: How many reports are saved in one transaction at most.
 _BATCH = 200
+#: How soon a worker notices that it has to leave.
+_LEAVE_SECONDS = 0.25
 #: How long to wait after the store failed.
 _PAUSE_SECONDS = 0.5
 #: How long those who leave wait for their workers.
@@ -249,7 +253,7 @@ class Engine:
         return lambda: membership.is_over or self._leave.is_set()
 
     def _work(self, claim: Claim, working: _Working) -> None:
-        report = self.worker.work(claim, working.signals, self._note)
+        report = self.worker.work(claim, working.signals, partial(self._note, working.signals))
         working.is_done = True
         self._events.put(report)
 
@@ -286,10 +290,14 @@ class Engine:
 
     # What workers want stored.
 
-    def _note(self, claim: Claim, values: Mapping[str, Any]) -> bool:
+    def _note(self, signals: Signals, claim: Claim, values: Mapping[str, Any]) -> bool:
         noted = _Noted(claim, values)
         self._events.put(noted)
-        return noted.done.result()
+        # However long the store holds up whoever stores it: a worker that has to leave leaves.
+        while not signals.is_to_leave():
+            with suppress(TimeoutError):
+                return noted.done.result(_LEAVE_SECONDS)
+        return False
 
     def _store_notes(self, noted: Sequence[_Noted]) -> None:
         # In the order in which steps are saved.
