@@ -21,7 +21,7 @@ from dalsegno.engine.records import Claim, Report
 from dalsegno.model.outcomes import Succeeded
 from dalsegno.model.runs import StepEnded
 from dalsegno.operations.orchestrator import Orchestrator
-from dalsegno.store import nodes, runs, waking
+from dalsegno.store import database, nodes, runs, waking
 from tests.engine.support import SUCCEEDED, Place, noop, shell
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -73,16 +73,23 @@ class Member:
         with self.place.orchestrator.store.database.reading() as connection:
             return next(row for row in nodes.node_rows(connection) if row["id"] == self.node.id)
 
+    def is_over(self) -> bool:
+        return self.node.membership is not None and self.node.membership.is_over
+
     def is_known(self) -> bool:
         with self.place.orchestrator.store.database.reading() as connection:
             return self.node.id in {row["id"] for row in nodes.node_rows(connection)}
 
 
+def begun(place: Place) -> Place:
+    place.push("w", *(noop(f"s{number}", "end") for number in range(5)), noop("end"))
+    place.start("w")
+    return place
+
+
 @pytest.fixture
 def place(either_place: Place) -> Place:
-    either_place.push("w", *(noop(f"s{number}", "end") for number in range(5)), noop("end"))
-    either_place.start("w")
-    return either_place
+    return begun(either_place)
 
 
 def test_one_who_is_silent_is_given_up(place: Place) -> None:
@@ -106,8 +113,7 @@ def test_one_who_gives_signs_of_life_is_not(place: Place) -> None:
         alive.node.beat(NOW + timedelta(days=(-1) ** number * number))
         assert other.look(3).lost == ()
     assert alive.is_known()
-    assert alive.node.membership is not None
-    assert not alive.node.membership.is_over
+    assert not alive.is_over()
 
 
 def test_a_node_of_an_earlier_version_is_alive_while_its_clock_goes_on(place: Place) -> None:
@@ -141,25 +147,24 @@ def test_one_who_was_given_up_claims_nothing_more(place: Place) -> None:
     assert not sleeper.is_known()
     assert sleeper.claim() == ()
     sleeper.node.beat(NOW)
-    assert sleeper.node.membership is not None
-    assert sleeper.node.membership.is_over
+    assert sleeper.is_over()
     assert len(other.claim()) == 5
 
 
 def test_one_who_cannot_give_signs_lets_go_before_others_take_its_steps(place: Place) -> None:
-    node = Member(place).node
-    assert node.membership is not None
-    node._stopwatch.seconds += 9.9  # type: ignore[attr-defined]
-    assert not node.membership.is_over
-    node._stopwatch.seconds += 0.1  # type: ignore[attr-defined]
-    assert node.membership.is_over
-    assert node.membership.seconds_until_let_go() == pytest.approx(2)
-    # For good, whatever the store says now.
-    node.beat(NOW)
-    assert node.membership.is_over
-    before = node.id
-    assert not node.join(NOW).is_over
-    assert node.id != before
+    member = Member(place)
+    was_over, before = [], member.node.id
+    for seconds in (9.9, 0.1, 0.0):
+        member.stopwatch.seconds += seconds
+        was_over.append(member.is_over())
+        if member.is_over():
+            # It is over for good, whatever the store says.
+            member.node.beat(NOW)
+    assert was_over == [False, True, True]
+    assert member.node.membership is not None
+    assert member.node.membership.seconds_until_let_go() == pytest.approx(2)
+    assert not member.node.join(NOW).is_over
+    assert member.node.id != before
 
 
 def test_the_dead_of_a_machine_are_noticed_there_at_once(place: Place) -> None:
@@ -225,9 +230,8 @@ def test_one_that_leaves_nothing_is_forgotten(place: Place) -> None:
 
 
 @pytest.mark.postgres
-def test_machines_of_the_same_name_are_told_apart(place: Place) -> None:
-    if place.orchestrator.store.database.is_sqlite:
-        pytest.skip("one machine")
+def test_machines_of_the_same_name_are_told_apart(postgres_place: Place) -> None:
+    place = begun(postgres_place)
     twin, near = Member(place), Member(place)
     twin.claim(3)
     with place.orchestrator.store.database.writing() as connection:
@@ -277,11 +281,9 @@ def test_an_engine_that_was_cut_off_starts_over(either_place: Place) -> None:
 @pytest.mark.postgres
 class TestWaking:
     @pytest.fixture
-    def place(self, either_place: Place) -> Place:
-        if either_place.orchestrator.store.database.is_sqlite:
-            pytest.skip("it has no way to tell")
-        either_place.push("w", noop("a"))
-        return either_place
+    def place(self, postgres_place: Place) -> Place:
+        postgres_place.push("w", noop("a"))
+        return postgres_place
 
     def test_an_engine_hears_of_what_others_did(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("dalsegno.engine.engine.SAFETY_LOOK", 600)
@@ -308,19 +310,19 @@ class TestWaking:
             thread.join(30)
 
     def test_stores_of_one_database_do_not_wake_each_other(self, place: Place) -> None:
-        database = place.orchestrator.store.database
-        with waking.listening(database) as ear:
-            with database.writing() as connection:
+        store = place.orchestrator.store
+        with waking.listening(store.database) as ear:
+            with store.database.writing() as connection:
                 connection.exec_driver_sql("SET LOCAL search_path TO public")
                 waking.announce(connection)
             assert not ear.hears(0.2)
-            with database.writing() as connection:
+            with store.database.writing() as connection:
                 waking.announce(connection)
             assert ear.hears(10)
 
     def test_where_nothing_is_heard_it_looks_often(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         """As behind a pooler that hands a connection to one client after the other."""
-        new_engine = waking.new_engine
+        new_engine = database.new_engine
 
         def deaf(*arguments: Any) -> Any:
             engine = new_engine(*arguments)
@@ -341,10 +343,9 @@ class TestWaking:
         assert place.orchestrator.run(run.id).status is SUCCEEDED
 
 
-def test_messages_that_somebody_is_acting_on_are_left_to_it(place: Place) -> None:
-    if place.orchestrator.store.database.is_sqlite:
-        pytest.skip("one at a time writes")
-    store = place.orchestrator.store
+@pytest.mark.postgres
+def test_messages_that_somebody_is_acting_on_are_left_to_it(postgres_place: Place) -> None:
+    place, store = begun(postgres_place), postgres_place.orchestrator.store
     place.push("x", noop("a"))
     with store.database.writing() as connection:
         runs.send(connection, "r1", {"kind": "admit", "workflow": "w"}, NOW)

@@ -61,6 +61,13 @@ def servers(either_place: Place) -> Iterator[Servers]:
     made.stop()
 
 
+@pytest.fixture
+def machines(postgres_place: Place) -> Iterator[Servers]:
+    made = Servers(postgres_place)
+    yield made
+    made.stop()
+
+
 def wait_until(condition: Callable[[], Any], seconds: float) -> float:
     """How long it took."""
     began = time.monotonic()
@@ -99,10 +106,9 @@ def test_another_of_the_same_machine_takes_up_the_job(servers: Servers, how: sig
     assert place.steps(run)["a"].attempt == 1
 
 
-def test_another_machine_starts_the_job_when_it_has_ended(servers: Servers, tmp_path_factory: Any) -> None:
-    place = servers.place
-    if place.orchestrator.store.database.is_sqlite:
-        pytest.skip("one machine")
+@pytest.mark.postgres
+def test_another_machine_starts_the_job_when_it_has_ended(machines: Servers, tmp_path_factory: Any) -> None:
+    servers, place = machines, machines.place
     patient(place)
     here = servers.start()
     wait_until(servers.running, 30)

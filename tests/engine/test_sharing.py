@@ -55,11 +55,9 @@ def push_all(place: Place) -> None:
 
 
 @pytest.fixture
-def place(either_place: Place) -> Place:
-    if either_place.orchestrator.store.database.is_sqlite:
-        pytest.skip("several nodes")
-    push_all(either_place)
-    return either_place
+def place(postgres_place: Place) -> Place:
+    push_all(postgres_place)
+    return postgres_place
 
 
 def most_at_once(lines: list[str]) -> int:

@@ -13,9 +13,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -24,13 +23,13 @@ from dalsegno.engine.jobs import Signals
 from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.listening import Listener
 from dalsegno.engine.node import Node
+from dalsegno.engine.notes import Noted, store_notes
 from dalsegno.engine.records import Claim, Recorded, Report
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import PlatformError
 from dalsegno.model.outcomes import Succeeded
 from dalsegno.model.runs import StepEnded
 from dalsegno.store import Store, runs
-from dalsegno.store import queue as steps_queue
 
 log = logging.getLogger(__name__)
 
@@ -40,21 +39,10 @@ LOOK, SAFETY_LOOK = 0.2, 1.0
 _WOKEN_SECONDS = 0.05
 #: How many reports are saved in one transaction at most.
 _BATCH = 200
-#: How soon a worker notices that it has to leave.
-_LEAVE_SECONDS = 0.25
 #: How long to wait after the store failed.
 _PAUSE_SECONDS = 0.5
 #: How long those who leave wait for their workers.
 _PATIENCE_SECONDS = 20.0
-
-
-@dataclass(frozen=True)
-class _Noted:
-    """What a worker wants stored while its step goes on."""
-
-    claim: Claim
-    values: Mapping[str, Any]
-    done: Future[bool] = field(default_factory=Future)
 
 
 @dataclass
@@ -85,7 +73,7 @@ class Engine:
         self.node = node
         self.clock = clock
         self.threads = threads
-        self._events: queue.SimpleQueue[Report | _Noted | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Report | Noted | None] = queue.SimpleQueue()
         self._working: dict[tuple[str, str], _Working] = {}
         self._leave = threading.Event()
         #: Whether steps are left to others that only processes of this machine can go on with.
@@ -147,7 +135,8 @@ class Engine:
         reports, noted = self._collect(self._wait_seconds())
         try:
             if self._membership.is_over:
-                self._answer(noted, [False] * len(noted))
+                for each in noted:
+                    each.answer(is_kept=False)
                 noted = []
                 self._start_over(reports)
                 return
@@ -171,9 +160,9 @@ class Engine:
         self._join()
         log.warning("this process was cut off from the store for too long, and has joined again as %s", self.node.id)
 
-    def _save(self, reports: Sequence[Report], noted: Sequence[_Noted], pool: ThreadPoolExecutor | None) -> None:
+    def _save(self, reports: Sequence[Report], noted: Sequence[Noted], pool: ThreadPoolExecutor | None) -> None:
         if noted:
-            self._store_notes(noted)
+            store_notes(self.store, noted)
         for together in _apart(reports):
             recorded = self.ledger.record(together, self.clock(), capacity=self._room() if pool else 0)
             for report in together:
@@ -188,16 +177,16 @@ class Engine:
         if working is not None and working.fence == getattr(report.happening, "fence", None):
             del self._working[key]
 
-    def _collect(self, seconds: float) -> tuple[list[Report], list[_Noted]]:
+    def _collect(self, seconds: float) -> tuple[list[Report], list[Noted]]:
         """What has happened, at least as much as there is; up to a batch."""
         reports: list[Report] = []
-        noted: list[_Noted] = []
+        noted: list[Noted] = []
         try:
             event = self._events.get(timeout=seconds) if seconds > 0 else self._events.get_nowait()
             while True:
                 if isinstance(event, Report):
                     reports.append(event)
-                elif isinstance(event, _Noted):
+                elif isinstance(event, Noted):
                     noted.append(event)
                 if len(reports) >= _BATCH:
                     break
@@ -206,8 +195,8 @@ class Engine:
             pass
         return reports, noted
 
-    def _put_back(self, reports: Sequence[Report], noted: Sequence[_Noted]) -> None:
-        unsaved: list[Report | _Noted] = [*noted, *reports]
+    def _put_back(self, reports: Sequence[Report], noted: Sequence[Noted]) -> None:
+        unsaved: list[Report | Noted] = [*noted, *reports]
         for event in unsaved:
             self._events.put(event)
 
@@ -288,34 +277,10 @@ class Engine:
         if seen.lost or seen.overdue:
             self._handle(pool, self.ledger.record([*seen.lost, *seen.overdue], now, capacity=self._room()))
 
-    # What workers want stored.
-
     def _note(self, signals: Signals, claim: Claim, values: Mapping[str, Any]) -> bool:
-        noted = _Noted(claim, values)
+        noted = Noted(claim, values)
         self._events.put(noted)
-        # However long the store holds up whoever stores it: a worker that has to leave leaves.
-        while not signals.is_to_leave():
-            with suppress(TimeoutError):
-                return noted.done.result(_LEAVE_SECONDS)
-        return False
-
-    def _store_notes(self, noted: Sequence[_Noted]) -> None:
-        # In the order in which steps are saved.
-        noted = sorted(noted, key=lambda each: (each.claim.flow.id, each.claim.step.id))
-        with self.store.database.writing() as connection:
-            kept = [
-                steps_queue.note(
-                    connection, each.claim.flow.id, each.claim.step.id, each.claim.state.fence, each.values
-                )
-                for each in noted
-            ]
-        self._answer(noted, kept)
-
-    @staticmethod
-    def _answer(noted: Sequence[_Noted], kept: Sequence[bool]) -> None:
-        for each, is_kept in zip(noted, kept, strict=True):
-            if not each.done.done():
-                each.done.set_result(is_kept)
+        return noted.is_kept(signals)
 
     def _drain(self, pool: ThreadPoolExecutor) -> None:
         """On the way out: save what workers report; what they leave is taken up by the next process.

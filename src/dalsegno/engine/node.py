@@ -149,9 +149,11 @@ class Node:
         def beat() -> None:
             pause = BEAT_SECONDS
             while not is_over.wait(pause):
+                began = time.monotonic()
                 try:
                     self.beat(clock())
-                    pause = BEAT_SECONDS
+                    # One that took long counts from when it was given.
+                    pause = max(0.0, BEAT_SECONDS - (time.monotonic() - began))
                 except (PlatformError, OSError) as error:
                     log.warning("no sign of life could be given, trying again: %s", error)
                     pause = _PAUSE_SECONDS

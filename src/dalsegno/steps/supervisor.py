@@ -448,7 +448,8 @@ class Supervisor:
         if reason in ("exited", "not_started"):
             return LEFTOVER_GRACE
         if reason == "abandoned":
-            return max(0.0, min(grace, self.order["abandoned_after"][1] - self.guardian.silent_seconds()))
+            killed_after: float = self.order["abandoned_after"][1]
+            return max(0.0, min(grace, killed_after - self.guardian.silent_seconds()))
         return grace
 
     def _watch(self) -> str:
