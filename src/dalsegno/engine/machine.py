@@ -6,7 +6,6 @@ import os
 import socket
 from pathlib import Path
 
-
 #: How a process stands that is gone, but that nobody has asked about yet.
 _ENDED = ("Z", "X")
 

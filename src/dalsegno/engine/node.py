@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from dalsegno.engine.machine import boot_of, machine_name, process_began
 from dalsegno.engine.membership import Membership, made_sign_folder
 from dalsegno.engine.records import Report
@@ -78,6 +80,9 @@ class Node:
         self.membership: Membership | None = None
         self._sightings: dict[str, Sighting] = {}
         self._looked: float | None = None
+        #: Those who have given no sign for too long, and the dead of this machine, when we last looked.
+        self._silent: list[Row] = []
+        self._dead: list[str] = []
 
     def join(self, now: datetime) -> Membership:
         """Be one of those who work, under a new name if we were before; what we had under the old one is anybody's."""
@@ -171,8 +176,8 @@ class Node:
 
     def look(self, now: datetime, *, roots: Sequence[str] | None, room: int) -> Seen:
         overdue: list[Report] = []
-        left, lost = self._orphans(roots, room)
         with self.store.database.reading() as connection:
+            left, lost = self._orphans(connection, roots, room)
             ours = queue.leased_by(connection, [self.id])
             has_messages = bool(runs.messages(connection, limit=1))
             next_due = queue.next_due(connection, roots=roots)
@@ -180,35 +185,35 @@ class Node:
                 overdue.append(Report(run_id, run_id, EndWanted(Ending.TIME_OUT)))
             for run_id, flow_id, step_id in queue.overdue(connection, now):
                 overdue.append(Report(run_id, flow_id, EndWanted(Ending.TIME_OUT, step_id)))
+        if self._silent or self._dead:
+            with self.store.database.writing() as connection:
+                nodes.give_up(connection, self._silent)
+                nodes.forget_idle(connection, self._dead)
         return Seen(
             {(row["flow_id"], row["step_id"]): _taken_over(row) for row in ours},
             tuple((row["flow_id"], row["step_id"]) for row in ours if row["ending"]),
             has_messages,
             next_due,
-            left,
-            lost,
+            tuple(map(_taken_over, left)),
+            tuple(map(_lost, lost)),
             tuple(overdue),
         )
 
-    def _orphans(self, roots: Sequence[str] | None, room: int) -> tuple[tuple[Report, ...], tuple[Report, ...]]:
+    def _orphans(
+        self, connection: Connection, roots: Sequence[str] | None, room: int
+    ) -> tuple[Sequence[Row], Sequence[Row]]:
         """The steps of the dead of this machine that we may take, and those that anybody may."""
-        watched = self._watch()
+        watched, self._silent, self._dead = self._watch(), [], []
         if self._looked is not None and watched - self._looked < _LOOK_SECONDS:
             return (), ()
-        with self.store.database.reading() as connection:
-            others = [row for row in nodes.node_rows(connection) if row["id"] != self.id]
-            lost = queue.leased_by_nobody(connection)
-            dead = [row["id"] for row in others if self.is_dead_here(row)]
-            left = queue.leased_by(connection, dead, roots=roots, limit=room) if dead and room > 0 else []
+        others = [row for row in nodes.node_rows(connection) if row["id"] != self.id]
         passed, self._looked = watched - (watched if self._looked is None else self._looked), watched
         signs = {row["id"]: (row["beat"], row["seen_at"], row["process_began"]) for row in others}
         self._sightings = sighted(self._sightings, signs, passed)
-        silent = [row for row in others if self._sightings[row["id"]].is_silent]
-        if silent or dead:
-            with self.store.database.writing() as connection:
-                nodes.give_up(connection, silent)
-                nodes.forget_idle(connection, dead)
-        return tuple(map(_taken_over, left)), tuple(map(_lost, lost))
+        self._silent = [row for row in others if self._sightings[row["id"]].is_silent]
+        self._dead = [row["id"] for row in others if self.is_dead_here(row)]
+        left = queue.leased_by(connection, self._dead, roots=roots, limit=room) if self._dead and room > 0 else ()
+        return left, queue.leased_by_nobody(connection)
 
     def is_dead_here(self, row: Row) -> bool:
         """Whether another process was one of this machine, and works no more."""
