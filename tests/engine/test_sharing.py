@@ -31,7 +31,7 @@ NODES = 3
 PARALLEL: Any = {"run_strategy": {"rule": "PARALLEL", "workflow_concurrency": 100}}
 SOON: Any = {"error_retry_limit": 3, "backoff": {"type": "FIXED_BACKOFF", "error_retry_backoff_in_secs": 1}}
 #: How many runs of each.
-RUNS = {"line": 40, "queue": 10, "loops": 30, "again": 20, "parent": 20, "scarce": 20, "flaky": 10}
+RUNS = {"line": 50, "queue": 10, "loops": 30, "again": 20, "parent": 25, "scarce": 10, "flaky": 5}
 
 
 def push_all(place: Place) -> None:
@@ -85,8 +85,8 @@ def test_many_runs_of_all_shapes(place: Place, tmp_path: Path) -> None:
     assert statuses == {(name, SUCCEEDED): count for name, count in RUNS.items()}
     check_steps(place, started)
     assert most_at_once(place.lines("out.scarce")) <= 2
-    assert Counter(place.lines("out.scarce")) == {"+": 40, "-": 40}
-    assert Counter(place.lines("out.flaky")) == {"1": 10, "2": 10}
+    assert Counter(place.lines("out.scarce")) == {"+": 20, "-": 20}
+    assert Counter(place.lines("out.flaky")) == {"1": 5, "2": 5}
 
 
 def check_steps(place: Place, started: list[RunView]) -> None:
@@ -103,5 +103,5 @@ def check_steps(place: Place, started: list[RunView]) -> None:
     for row in rows:
         assert (row.status, row.lease_owner, row.ready_at) == ("SUCCEEDED", None, None)
         assert seen[row.flow_id, row.step_id, row.attempt, "SUCCEEDED"] == 1
-    assert len(rows) == 40 * 4 + 10 * 2 + 30 * (2 + 8) + 20 * (1 + 3) + 20 * 2 + 20 + 20 * 2 + 10 * 2
+    assert len(rows) == 50 * 4 + 10 * 2 + 30 * (2 + 8) + 20 * (1 + 3) + 25 * (2 + 1) + 10 * 2 + 5 * 2
     assert len(started) == sum(RUNS.values())
