@@ -104,10 +104,10 @@ class Engine:
             return not runs.open_below(connection, run_id)
 
     def wake(self) -> None:
-        """Look at once what others did; any thread may ask, and a signal's handler too."""
-        if not self._is_woken:
-            self._is_woken = True
-            self._events.put(None)
+        """See at once what others left for us, and soon what else they did; any thread may ask, even in a signal."""
+        self._has_messages = self._has_backlog = True
+        self._is_woken = True
+        self._events.put(None)
 
     def run(self, until: Callable[[], bool]) -> None:
         """Go on until the condition holds; it is asked whenever something has happened."""
