@@ -31,7 +31,7 @@ from dalsegno.clock import utc_now
 from dalsegno.model.runs import Ending
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import load
-from dalsegno.store import Store, queue
+from dalsegno.store import Store, nodes
 from dalsegno.store.run_tables import runs, steps
 from tests.services.postgres import running_postgres
 
@@ -102,7 +102,7 @@ class Place:
 
     def _number_of_nodes(self) -> int:
         with self.orchestrator.store.database.reading() as connection:
-            return len(queue.node_rows(connection))
+            return len(nodes.node_rows(connection))
 
     def ended_steps(self) -> int:
         with self.orchestrator.store.database.reading() as connection:
@@ -208,7 +208,7 @@ Workflow:
 
 def _measure_takeover(place: Place, numbers: dict[str, float]) -> None:
     place.orchestrator.push(LONG)
-    for name, elsewhere in (("takeover_same_machine_seconds", {}), ("takeover_seconds", {"DALSEGNO_NODE_HOST": "b"})):
+    for name, elsewhere in (("takeover_same_machine_seconds", {}), ("takeover_seconds", {"DALSEGNO_MACHINE": "b"})):
         numbers[name] = round(_takeover(place, elsewhere), 1)
         _say(f"{name} {numbers[name]}")
 

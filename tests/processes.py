@@ -21,6 +21,7 @@ PROCESSES.set_forkserver_preload(
         "tests.steps.dying",
         "tests.engine.dying",
         "tests.operations.dying",
+        "tests.engine.sharing",
         "tests.acceptance.burning",
         "tests.chaos.node",
         "dalsegno.steps.shell",

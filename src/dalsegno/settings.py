@@ -116,6 +116,8 @@ class Settings:
     capture_days: int = 7
     #: How many threads copy manifests.
     io_threads: int = 8
+    #: What this machine is called, by default its host's name; no two that share a store may have the same.
+    machine: str | None = None
     #: How many steps one process runs at the same time.
     workers: int = 32
     #: How many seconds pass from one look at tables that triggers watch to the next.

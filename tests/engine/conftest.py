@@ -28,13 +28,23 @@ def engine_database(postgres: Postgres) -> str:
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def either_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """The same on SQLite and on PostgreSQL."""
-    url = None
-    if request.param == "postgres":
-        database: str = request.getfixturevalue("engine_database")
-        schema = f"s{uuid4().hex}"
-        with psycopg.connect(database.replace("+psycopg", ""), autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {schema}".encode())
-        url = f"{database}?options=-csearch_path%3D{schema}"
-    made = Place.at(tmp_path, url)
+    is_sqlite = request.param == "sqlite"
+    made = Place.at(tmp_path, None if is_sqlite else new_schema(request.getfixturevalue("engine_database")))
     yield made
     made.orchestrator.close()
+
+
+@pytest.fixture
+def postgres_place(engine_database: str, tmp_path: Path) -> Iterator[Place]:
+    """Where several machines may be; for tests that are marked with ``postgres``."""
+    made = Place.at(tmp_path, new_schema(engine_database))
+    yield made
+    made.orchestrator.close()
+
+
+def new_schema(database: str) -> str:
+    """The url of an empty one."""
+    schema = f"s{uuid4().hex}"
+    with psycopg.connect(database.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+    return f"{database}?options=-csearch_path%3D{schema}"

@@ -1,4 +1,4 @@
-"""What goes wrong around a run: a lost lease, a clock that jumps, a store that is locked or full."""
+"""What goes wrong around a run: a clock that jumps, a store that is locked or full."""
 
 from __future__ import annotations
 
@@ -13,54 +13,8 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from dalsegno.engine.ledger import Ledger
-from dalsegno.engine.node import Node
-from dalsegno.engine.records import LEASE, Report
-from dalsegno.model.outcomes import Succeeded
-from dalsegno.model.runs import StepEnded
 from dalsegno.store import database
 from tests.engine.support import SUCCEEDED, Place, foreach, noop, shell
-
-
-def test_a_report_after_the_lease_was_lost_is_refused(either_place: Place) -> None:
-    """A process that slept for longer than its lease finds that another has its step."""
-    place = either_place
-    place.push("w", noop("a", "b"), noop("b"))
-    run = place.start("w")
-    now = datetime.now(UTC) + timedelta(seconds=1)
-    sleeper, other = (Node(place.orchestrator.store, id=name) for name in ("sleeper", "other"))
-    sleeper.join(now)
-    other.join(now)
-    ledgers = [
-        Ledger(place.orchestrator.store, node.id, place.orchestrator.versions.blueprint) for node in (sleeper, other)
-    ]
-    (claim,) = ledgers[0].claim_due(now, capacity=1).claims
-    assert claim.step.id == "a"
-    assert other.look(now, roots=None).lost == ()
-    later = now + LEASE + timedelta(seconds=1)
-    lost = other.look(later, roots=None).lost
-    (taken,) = ledgers[1].record(lost, later, capacity=1).claims
-    assert (taken.step.id, taken.state.fence, taken.state.attempt) == ("a", 2, 1)
-    late = Report(run.id, run.id, StepEnded("a", claim.state.fence, Succeeded(), ("b",)))
-    assert ledgers[0].record([late], later).refused == (late,)
-    assert place.statuses(run)["b"] == "NOT_CREATED"
-    report = Report(run.id, run.id, StepEnded("a", taken.state.fence, Succeeded(), ("b",)))
-    assert ledgers[1].record([report], later).refused == ()
-    assert place.statuses(run) == {"a": "SUCCEEDED", "b": "CREATED"}
-
-
-def test_the_steps_of_a_process_that_is_gone_are_taken_at_once(place: Place) -> None:
-    place.push("w", noop("a"))
-    place.start("w")
-    now = datetime.now(UTC) + timedelta(seconds=1)
-    dead, other = Node(place.orchestrator.store, id="dead"), Node(place.orchestrator.store, id="other")
-    dead.join(now)
-    other.join(now)
-    Ledger(place.orchestrator.store, "dead", place.orchestrator.versions.blueprint).claim_due(now, capacity=1)
-    with place.orchestrator.store.database.writing() as connection:
-        connection.exec_driver_sql("UPDATE nodes SET process_began = 'long ago' WHERE id = 'dead'")
-    (lost,) = other.look(now, roots=None).lost
-    assert lost.flow_id == lost.run_id
 
 
 # A supervisor goes by the real clock, which does not jump here.

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dalsegno.engine.engine import Engine
 from dalsegno.model.runs import Ending
+from dalsegno.operations.run_views import RunView
 from dalsegno.store import runs
 from tests.engine.support import STOPPED, SUCCEEDED, Place, foreach, noop, shell
+
+
+def joined(place: Place, run: RunView) -> Engine:
+    engine = place.orchestrator.engine([run.id])
+    engine.node.join(place.orchestrator.clock())
+    return engine
 
 
 def test_a_limit_holds_for_all_that_one_transaction_claims(place: Place) -> None:
     place.push("w", *(shell(f"s{number}", "true") for number in range(5)), properties={"step_concurrency": 1})
     run = place.start("w")
-    engine = place.orchestrator.engine([run.id])
+    engine = joined(place, run)
     recorded = engine.ledger.claim_due(place.orchestrator.clock(), capacity=3)
     assert len(recorded.claims) == 1
     # To look again at once would change nothing.
@@ -21,7 +28,7 @@ def test_a_limit_holds_for_all_that_one_transaction_claims(place: Place) -> None
 def test_no_more_is_claimed_than_there_is_room_for(place: Place) -> None:
     place.push("w", *(noop(f"s{number}") for number in range(5)))
     run = place.start("w")
-    engine = place.orchestrator.engine([run.id])
+    engine = joined(place, run)
     now = place.orchestrator.clock()
     first, second = (engine.ledger.claim_due(now, capacity=3) for _ in range(2))
     assert [len(each.claims) for each in (first, second)] == [3, 2]

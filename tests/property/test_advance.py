@@ -32,6 +32,7 @@ from dalsegno.model.runs import (
     SignalsSought,
     StepEnded,
     StepStatus,
+    TakenOver,
     Waits,
 )
 from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, SignalDependency, Step, SubworkflowStep
@@ -202,9 +203,15 @@ class World:
     def interfere(self) -> None:
         known = sorted(self.flow.steps) or ["s0"]
         step_id = self.draw.draw(st.sampled_from(known))
-        match self.draw.draw(st.sampled_from(["lost", "stale", "end", "end step", "pause", "resume", "resume step"])):
+        kinds = ["lost", "taken", "stale", "end", "end step", "pause", "resume", "resume step"]
+        match self.draw.draw(st.sampled_from(kinds)):
             case "lost" if step_id in self.working:
                 self.happen(LeaseLost(step_id, self.working.pop(step_id)))
+            case "taken" if step_id in self.working:
+                fence = self.working[step_id]
+                self.working[step_id] = fence + 1
+                self.happen(TakenOver(step_id, fence))
+                assert self.flow.steps[step_id].fence == fence + 1
             case "stale":
                 with pytest.raises(StaleReport):
                     advance(self.flow, StepEnded(step_id, self.working.get(step_id, 0) - 1, Succeeded()), self.now)

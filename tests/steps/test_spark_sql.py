@@ -245,6 +245,17 @@ def test_cancelling_at_once(worker: Worker, settings: Settings) -> None:
     assert RUNNER.poll(work, 0) == Finished(Stopped("Cancelled."))
 
 
+def test_letting_go_ends_the_work_in_spark_for_another_to_do_it(worker: Worker, settings: Settings) -> None:
+    work = worker(ENDLESS)
+    RUNNER.start(work)
+    RUNNER.let_go(work)
+    assert not executing(settings)
+    polled = RUNNER.poll(work, 0)
+    assert isinstance(polled, Finished)
+    assert isinstance(polled.outcome, Failed)
+    assert (polled.outcome.kind, polled.outcome.at_once) == (FailureKind.PLATFORM, True)
+
+
 # Another process.
 
 CRASHING = """

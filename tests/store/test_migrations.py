@@ -13,7 +13,7 @@ from sqlalchemy import Connection, event, inspect
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.store import Store
 from dalsegno.store.database import Database
-from dalsegno.store.migrations import HEAD, migrate, version
+from dalsegno.store.migrations import HEAD, OLDEST, migrate, version
 from dalsegno.store.migrations.steps import revisions, upgrade
 from tests.store.examples import PLAYBACK, at, capture, process
 from tests.store.races import race
@@ -57,7 +57,11 @@ ROWS: dict[str, list[str]] = {
         """INSERT INTO signal_arrivals (workflow_id, trigger_name, signal_id, signal_name)
            VALUES ('w', 't', 1, 'plays/complete')""",
     ],
-    "0008": [
+    "0006": [
+        """INSERT INTO nodes (id, host, process, process_began, started_at, seen_at, beat)
+           VALUES ('n', 'here pid:[1]', 7, 'long ago', {now}, {now}, 3)""",
+    ],
+    "0007": [
         """INSERT INTO tokens (digest, created_at, created_by) VALUES ('d', {now}, 'ada')""",
         """INSERT INTO outbox (key, channel, message, created_at, next_at, attempts)
            VALUES ('run r 1 failed', 'ops', '{{}}', {now}, {now}, 0)""",
@@ -119,6 +123,40 @@ def test_a_database_from_the_future_is_left_alone(url: str) -> None:
     with database.reading() as connection:
         assert version(connection) == "9999"
     database.close()
+
+
+def from_the_future(url: str, oldest: str | None) -> None:
+    """Make it a database of a version that does not exist yet, which says what it works with, if anything."""
+    with Store.open(url) as store, store.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE dalsegno_version SET version_num = '9999'")
+        connection.exec_driver_sql("DELETE FROM dalsegno_compatibility")
+        if oldest is not None:
+            values = f"('9999', '{oldest}')"
+            connection.exec_driver_sql(f"INSERT INTO dalsegno_compatibility (version, oldest) VALUES {values}")
+
+
+def test_a_newer_database_that_bears_us_is_used_as_it_is(url: str) -> None:
+    from_the_future(url, HEAD)
+    with Store.open(url) as store:
+        process(store, capture())
+        assert store.position("daily", PLAYBACK) is not None
+        with store.database.reading() as connection:
+            assert version(connection) == "9999"
+
+
+@pytest.mark.parametrize("oldest", [None, "9998"])
+def test_a_newer_database_that_does_not_bear_us_is_left_alone(url: str, oldest: str | None) -> None:
+    from_the_future(url, oldest)
+    with pytest.raises(UserError, match=rf"has schema version 9999; this dalsegno knows up to {HEAD}.*upgrade"):
+        Store.open(url)
+
+
+def test_what_a_database_works_with_is_said_however_it_got_there(new_url: Callable[[], str]) -> None:
+    made, migrated = new_url(), new_url()
+    bring_to(migrated, OLDEST)
+    for url in (made, migrated):
+        with Store.open(url) as store, store.database.reading() as connection:
+            assert connection.exec_driver_sql("SELECT * FROM dalsegno_compatibility").all() == [(HEAD, OLDEST)]
 
 
 def test_many_may_open_a_new_database_at_once(url: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from dalsegno.operations.service import Role, Service
 
 server = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
+#: How long a server that was told to end may take.
+_PATIENCE_SECONDS = 28.0
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +50,7 @@ def serve(
     """Start runs when their triggers say so, and run their steps, until it is told to end.
 
     Any number of nodes may share a store in PostgreSQL. Ctrl-C or SIGTERM: nothing more is begun, steps that go on are
-    left to other nodes, or to the next one that is started.
+    left to other nodes, or to the next one that is started; that takes 30 seconds at most.
     """
     if context.invoked_subcommand is not None:
         return
@@ -62,7 +66,7 @@ def serve(
         with Store.open(loaded.store) as store:
             service = Service(loaded, store, chosen)
             for each in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(each, lambda *_: service.stop())
+                signal.signal(each, lambda *_: _stop(service))
             with _answering(service):
                 _say(f"dalsegno works on {store.database.place}: {', '.join(chosen)}.")
                 service.run()
@@ -115,6 +119,14 @@ def _log_format(text: str | None) -> LogFormat | None:
     if text is not None and text not in list(LogFormat):
         raise UserError(f"--log-format is {text!r}, expected one of {', '.join(LogFormat)}.")
     return LogFormat(text) if text else None
+
+
+def _stop(service: Service) -> None:
+    service.stop()
+    # Whatever still holds a worker up then: the others go on without us as if we had died.
+    last_resort = threading.Timer(_PATIENCE_SECONDS, os._exit, [0])
+    last_resort.daemon = True
+    last_resort.start()
 
 
 def _roles(text: str) -> list[Role]:

@@ -37,15 +37,22 @@ def deliver(entry: Entry, run_id: str, message: Mapping[str, Any]) -> None:
             for flow_id, step_id in steps:
                 entry.take(Report(run_id, flow_id, SignalsCame(step_id)))
         case {"kind": "end_child", "flow": flow_id, "step": step_id, "ending": ending}:
-            for child in runs.open_children(entry.connection, flow_id, step_id):
+            for child in sorted(runs.open_children(entry.connection, flow_id, step_id)):
                 end(entry, child, Ending(ending))
         case {"kind": "restart", "attempt": attempt, "changes": changes}:
+            hold_workflow_of(entry, run_id)
             run = entry.open(run_id)
             if run.row["attempt"] < attempt:
-                runs.hold_workflow(entry.connection, run.workflow_id)
                 restart(entry, run, Restarted(), changes)
         case {"kind": "end", "ending": ending}:
             end(entry, run_id, Ending(ending))
+
+
+def hold_workflow_of(entry: Entry, run_id: str) -> None:
+    """Nobody else starts or ends runs of the workflow; to be asked for before the run itself."""
+    row = runs.run_row(entry.connection, run_id)
+    if row is not None:
+        runs.hold_workflow(entry.connection, row["workflow_id"])
 
 
 def end(entry: Entry, run_id: str, ending: Ending) -> None:
@@ -69,6 +76,8 @@ def admit_runs(entry: Entry, workflow_id: str) -> None:
     strategy = newest.definition.properties.run_strategy
     last = runs.last_ended(entry.connection, workflow_id)
     decided = admit(strategy, [Waiting(row["id"], RunStatus(row["status"])) for row in waiting], last)
+    for run_id in sorted({*decided.stop, *decided.begin}):
+        entry.open(run_id)
     for run_id in decided.stop:
         end(entry, run_id, Ending.STOP)
     for run_id in decided.begin:

@@ -4,25 +4,63 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from dalsegno.engine.permits import permit_names
-from dalsegno.engine.records import Claim, Facts, OpenRun
-from dalsegno.model.runs import Claimed, Flow, StepState
+from dalsegno.engine.records import Claim, Facts, OpenRun, Report
+from dalsegno.model.runs import Claimed, Flow, StepState, TakenOver
 from dalsegno.plan.advance import StaleReport
-from dalsegno.store import queue
+from dalsegno.store import nodes, queue
 
 if TYPE_CHECKING:
     from dalsegno.engine.entry import Entry
+
+#: When to look again at what somebody else is just changing.
+_BUSY = timedelta(milliseconds=50)
+
+
+def claim_what_follows(entry: Entry, capacity: int) -> None:
+    """Claim those that this transaction made ready; what there is no room for is left to others, too."""
+    has_released = bool(entry.released)
+    claim_ready(entry, capacity)
+    is_full = len(entry.claims) >= capacity
+    entry.has_news = entry.has_news or (is_full and (entry.has_backlog or has_released))
+    # Whoever has room for steps also acts on the messages it sent.
+    entry.has_news = entry.has_news or (capacity == 0 and entry.has_sent)
 
 
 def claim_ready(entry: Entry, capacity: int) -> None:
     """Claim those that are ready now, as far as there is room and permits are left."""
     asked, entry.ready = deque(dict.fromkeys(entry.ready)), []
+    if asked and capacity > len(entry.claims) and not nodes.is_known(entry.connection, entry.node_id):
+        # The others have taken this process for dead: it may take nothing more.
+        return
     while asked and len(entry.claims) < capacity:
         _claim(entry, _still_due(entry, asked, capacity - len(entry.claims)))
     # What there is no room for is not even looked at.
     entry.has_backlog = entry.has_backlog or bool(asked)
+
+
+def take_over(entry: Entry, reports: Sequence[Report]) -> None:
+    """Go on with steps of a process that is gone, unless somebody else does by now."""
+    if not nodes.is_known(entry.connection, entry.node_id):
+        return
+    for report in reports:
+        happening = report.happening
+        if not isinstance(happening, TakenOver):
+            continue
+        try:
+            run = entry.open(report.run_id)
+            flow = entry.flow(run, report.flow_id)
+            entry.happen(run, flow, happening, Facts())
+        except StaleReport:
+            continue
+        entry.claims.append(_claim_of(run, flow, happening.step_id))
+
+
+def _claim_of(run: OpenRun, flow: Flow, step_id: str) -> Claim:
+    return Claim(run, flow, flow.steps[step_id], flow.graph.steps[step_id])
 
 
 def _still_due(entry: Entry, asked: deque[tuple[str, str, str]], most: int) -> list[tuple[OpenRun, Flow, StepState]]:
@@ -31,14 +69,21 @@ def _still_due(entry: Entry, asked: deque[tuple[str, str, str]], most: int) -> l
     while asked and len(due) < most:
         run_id, flow_id, step_id = asked.popleft()
         try:
-            run = entry.open(run_id)
+            run = entry.open_unless_busy(run_id)
+            if run is None:
+                # Its steps are left to whoever is at it, or to the next look.
+                entry.look_again(entry.now + _BUSY)
+                continue
             flow = entry.flow(run, flow_id)
         except StaleReport:
             continue
         state = flow.steps.get(step_id)
-        is_ours = entry.roots is None or run.row["root_run"] in entry.roots
-        if is_ours and state is not None and state.ready_at is not None and state.ready_at <= entry.now:
+        if state is None or state.ready_at is None or state.ready_at > entry.now:
+            continue
+        if entry.roots is None or run.row["root_run"] in entry.roots:
             due.append((run, flow, state))
+        else:
+            entry.has_news = True
     return due
 
 
@@ -54,7 +99,7 @@ def _claim(entry: Entry, due: Sequence[tuple[OpenRun, Flow, StepState]]) -> None
             free[name] -= 1
             entry.permits.append({"name": name, "flow_id": flow.id, "step_id": state.step_id})
         entry.happen(run, flow, Claimed(state.step_id), Facts())
-        entry.claims.append(Claim(run, flow, flow.steps[state.step_id], flow.graph.steps[state.step_id]))
+        entry.claims.append(_claim_of(run, flow, state.step_id))
 
 
 def _free_permits(entry: Entry, limits: Mapping[str, int | None]) -> dict[str, int]:
@@ -67,8 +112,20 @@ def _free_permits(entry: Entry, limits: Mapping[str, int | None]) -> dict[str, i
     tags = [name.removeprefix("tag ") for name, most in limits.items() if most is None]
     set_limits = {f"tag {tag}": most for tag, most in queue.limits_of(entry.connection, tags).items()}
     known = {name: most for name, most in limits.items() if most is not None} | set_limits
-    held = queue.held(entry.connection, known)
+    ours = _held_permits(entry, known)
+    held = queue.held(entry.connection, ours)
     # What was claimed in this transaction is not stored yet.
     taken = Counter(permit["name"] for permit in entry.permits)
-    free = {name: most - held[name] - taken[name] for name, most in known.items()}
+    free = {name: most - held[name] - taken[name] if name in ours else 0 for name, most in known.items()}
     return {name: free.get(name, 1 << 30) for name in limits}
+
+
+def _held_permits(entry: Entry, names: Mapping[str, int]) -> set[str]:
+    """Those of the names whose permits nobody else takes until we are done."""
+    before = entry.permit_names
+    missing = names.keys() - (before or set())
+    found = queue.hold_permits(entry.connection, missing, wait=before is None)
+    if found != missing:
+        entry.look_again(entry.now + _BUSY)
+    entry.permit_names = (before or set()) | found
+    return entry.permit_names & names.keys()

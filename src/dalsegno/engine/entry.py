@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from dalsegno.engine import iterations, notices
 from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.permits import may_hold_permits
-from dalsegno.engine.records import LEASE, Claim, Facts, OpenRun, Recorded, Report
+from dalsegno.engine.records import Claim, Facts, OpenRun, Recorded, Report
 from dalsegno.errors import DataError, UserError
 from dalsegno.model.captures import actor_of_run
 from dalsegno.model.outcomes import Failed, FailureKind, Succeeded
@@ -30,7 +30,7 @@ from dalsegno.model.runs import (
 )
 from dalsegno.model.signals import Announcement
 from dalsegno.plan.advance import Decision, StaleReport, advance
-from dalsegno.store import flows, queue, runs, signals, workflows
+from dalsegno.store import flows, queue, runs, signals, waking, workflows
 from dalsegno.store.flows import FACTS, StepChange
 from dalsegno.store.store import commit
 
@@ -71,9 +71,13 @@ class Entry:
         self._announced: list[Announcement] = []
         #: Flow and step of those that wait for signals no longer.
         self._waited: list[tuple[str, str]] = []
-        self._has_sent = False
+        self.has_sent = False
         self.has_backlog = False
         self.next_due: datetime | None = None
+        #: Whose permits nobody else takes now; None before the first were needed.
+        self.permit_names: set[str] | None = None
+        #: Whether there is something to do for other processes.
+        self.has_news = False
 
     # Opening what is there.
 
@@ -82,6 +86,15 @@ class Entry:
         if run_id in self.opened:
             return self.opened[run_id]
         runs.hold(self.connection, run_id)
+        return self._open(run_id)
+
+    def open_unless_busy(self, run_id: str) -> OpenRun | None:
+        """As ``open``, but None if somebody else is changing the run."""
+        if run_id in self.opened:
+            return self.opened[run_id]
+        return self._open(run_id) if runs.try_hold(self.connection, run_id) else None
+
+    def _open(self, run_id: str) -> OpenRun:
         # It comes last again: those that nobody asked for are forgotten first.
         known = self.known.pop(run_id, None)
         if known is None or known.revision != runs.revision_of(self.connection, run_id):
@@ -209,11 +222,9 @@ class Entry:
         old, key = flow.steps.get(state.step_id), (flow.id, state.step_id)
         known = self._steps[key].facts if key in self._steps else {}
         told = {name: value for name in FACTS if (value := getattr(facts, name)) is not None}
-        self._steps[key] = StepChange(
-            flow.id, run.id, state, self.now, self.node_id, self.now + LEASE, {**known, **told}
-        )
+        self._steps[key] = StepChange(flow.id, run.id, state, self.now, self.node_id, {**known, **told})
         if state.ready_at is not None and state.ready_at > self.now:
-            self.next_due = min(state.ready_at, self.next_due or state.ready_at)
+            self.look_again(state.ready_at)
         elif state.ready_at is not None:
             self.ready.append((run.id, flow.id, state.step_id))
         if state.is_claimed and state.ending is not None:
@@ -230,6 +241,10 @@ class Entry:
         if is_news and (old is None or (old.status, old.attempt) != (state.status, state.attempt)):
             data = {"status": state.status.value} | ({"failure": dict(state.failure)} if state.failure else {})
             self.tell(run.id, "step", data, flow.id, state)
+
+    def look_again(self, at: datetime) -> None:
+        """There is something to do then, if not earlier."""
+        self.next_due = min(at, self.next_due or at)
 
     def tell(
         self,
@@ -291,7 +306,7 @@ class Entry:
 
     def send(self, run_id: str, message: Mapping[str, Any]) -> None:
         runs.send(self.connection, run_id, message, self.now)
-        self._has_sent = True
+        self.has_sent = True
 
     def end_run(self, run: OpenRun, status: RunStatus, reason: str | None) -> None:
         changes = {"status": status.value, "ended_at": self.now, "reason": reason}
@@ -327,6 +342,9 @@ class Entry:
             runs.add_events(self.connection, self.events)
             self._save_runs()
             self._save_signals()
+        # What is to be ended may be another process's.
+        if self.has_news or self._to_end:
+            waking.announce(self.connection)
         ended = [run_id for run_id, run in self.opened.items() if RunStatus(run.row["status"]).is_final]
         for run_id in ended:
             self.known.pop(run_id, None)
@@ -336,7 +354,7 @@ class Entry:
             tuple(self._to_end),
             self.has_backlog,
             self.next_due,
-            self._has_sent,
+            self.has_sent,
             tuple(ended),
             tuple(self._committed),
         )
@@ -346,10 +364,10 @@ class Entry:
         if self._announced:
             signals.announce(self.connection, self._announced, self.now)
             # Steps of other runs may have waited for them.
-            self._has_sent = True
+            self.has_sent = True
 
     def _save_runs(self) -> None:
-        for run_id, values in self.run_changes.items():
+        for run_id, values in sorted(self.run_changes.items()):
             runs.change_run(self.connection, run_id, **values)
         names = self._changed_runs()
         changed = [run for run_id, run in self.opened.items() if run_id in names]

@@ -20,7 +20,8 @@ from dalsegno.settings import Settings
 from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import timeout_of
 from dalsegno.spec.params.evaluation import Scope
-from dalsegno.steps.contract import FilledText, Finished, Progress, Runner, Work
+from dalsegno.steps import supervision
+from dalsegno.steps.contract import Executing, FilledText, Finished, Progress, Runner, Work
 
 #: How long one look at a job lasts, at first and at most: short jobs should not wait for the engine to notice.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.25
@@ -38,8 +39,18 @@ class Signals:
 
     #: The step is to be ended.
     end: Event = field(default_factory=Event)
-    #: The process leaves: the step is the next one's.
-    leave: Event = field(default_factory=Event)
+    #: Whether the process leaves, or was taken for dead: the step is the next one's.
+    is_to_leave: Callable[[], bool] = field(default=lambda: False)
+    #: Where the process shows that it is alive to those who look after jobs, if they need it.
+    sign_file: Path | None = None
+
+
+@dataclass(frozen=True)
+class Left:
+    """The job was left to the next process, before it began or in the middle."""
+
+    #: Whether it goes on, and only this machine can find it again.
+    is_bound: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,11 +100,8 @@ class Jobs:
         processed: Processed,
         signals: Signals,
         note: Note,
-    ) -> Outcome | None:
-        """Start a job, or take up the one that an earlier claim of the attempt started, and stay with it to its end.
-
-        None: this process leaves, and the job goes on without it.
-        """
+    ) -> Outcome | Left:
+        """Start a job, or take up the one that an earlier claim of the attempt started, and stay with it to its end."""
         began = self.clock()
         deadline = deadline or began + timeout_of(claim.step.timeout, scope.text)
         # By a clock that nobody sets: a job is not to blame if the other one jumps.
@@ -103,19 +111,24 @@ class Jobs:
             deadline=deadline,
             filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
         )
+        if signals.sign_file is not None:
+            supervision.entrust(work.folder, claim.state.fence, signals.sign_file)
         if work.handle is None:
+            if signals.is_to_leave():
+                return Left(is_bound=supervision.is_claimed(work))
             started = runner.start(work)
             if isinstance(started, Finished):
                 return started.outcome
             work = replace(work, handle=started.handle)
             held = {"handle": dict(started.handle), "attempt": claim.state.attempt}
             if not note(claim, {"handle": held, "deadline": deadline}):
-                return Stopped("another process has taken the step")
+                # Another process has the step, or may have it soon.
+                return self._left(runner, work)
         return self._watch(runner, work, claim, ends_at, signals, note)
 
     def _watch(
         self, runner: Runner, work: Work, claim: Claim, ends_at: float, signals: Signals, note: Note
-    ) -> Outcome | None:
+    ) -> Outcome | Left:
         look, told, told_at = _FIRST_LOOK, None, time.monotonic()
         while True:
             seen = runner.poll(work, look)
@@ -125,8 +138,8 @@ class Jobs:
             if signals.end.is_set():
                 runner.cancel(work)
                 return Stopped("ended on request")
-            if signals.leave.is_set():
-                return None
+            if signals.is_to_leave():
+                return self._left(runner, work)
             if now >= ends_at:
                 runner.cancel(work)
                 return Failed(FailureKind.TIMEOUT, "It took longer than its timeout allows.")
@@ -134,6 +147,12 @@ class Jobs:
                 told, told_at = seen.progress, now
                 note(claim, {"progress": _plain(seen.progress)})
             look = min(look * 2, _LONGEST_LOOK)
+
+    @staticmethod
+    def _left(runner: Runner, work: Work) -> Left:
+        if isinstance(runner, Executing):
+            runner.let_go(work)
+        return Left(is_bound=supervision.is_claimed(work))
 
     def cancel(self, runner: Runner, claim: Claim, handle: Mapping[str, Any] | None) -> None:
         runner.cancel(self.work(claim, handle))

@@ -13,19 +13,25 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import Connection
+
 from dalsegno.engine import admitting
 from dalsegno.engine.blueprints import Blueprints
-from dalsegno.engine.claiming import claim_ready
+from dalsegno.engine.claiming import claim_ready, claim_what_follows, take_over
 from dalsegno.engine.entry import Entry
 from dalsegno.engine.records import OpenRun, Recorded, Report
 from dalsegno.model.runs import Restarted
 from dalsegno.store import Store, queue, runs, signals
+from dalsegno.store.asking import Row
 
 #: How many runs are remembered: others may finish a run, and nobody tells us.
 _KEPT = 1000
 
 
 log = logging.getLogger(__name__)
+
+#: How many messages are tried before they are left to those who are at them.
+_TRIED = 10
 
 
 class Ledger:
@@ -47,7 +53,13 @@ class Ledger:
             signals.hold(entry.connection, [name for report in reports for name in report.facts.signals])
             for report in reports:
                 entry.take(report)
-            claim_ready(entry, capacity)
+            claim_what_follows(entry, capacity)
+            return entry.save()
+
+    def take_over(self, reports: Sequence[Report], now: datetime) -> Recorded:
+        """Go on with steps whose process is gone; each is claimed as it is let go of, so nobody else can have it."""
+        with self._transaction(now) as entry:
+            take_over(entry, sorted(reports, key=lambda report: report.run_id))
             return entry.save()
 
     def claim_due(self, now: datetime, *, capacity: int) -> Recorded:
@@ -68,25 +80,25 @@ class Ledger:
     def restart(self, run_id: str, wish: Restarted, now: datetime, changes: Mapping[str, Any]) -> Recorded:
         """Run an ended run again, or a part of it; it waits for its turn like any other."""
         with self._transaction(now) as entry:
+            admitting.hold_workflow_of(entry, run_id)
             run = entry.open(run_id)
-            runs.hold_workflow(entry.connection, run.workflow_id)
             admitting.restart(entry, run, wish, changes)
             return entry.save()
 
     def deliver(self, now: datetime, *, capacity: int = 0) -> Recorded | None:
-        """Act on one message that a transaction left for a run or a workflow; None if there is none."""
+        """Act on one message that a transaction left for a run or a workflow; None if there is none that others leave
+        to us.
+        """
         with self.store.database.reading() as connection:
             waiting = runs.messages(connection)
         if not waiting:
             return None
-        first, message = waiting[0], waiting[0]["message"]
-        # To let runs of a workflow begin is one thing to do, however many ends of runs have asked for it.
-        alike = [each["id"] for each in waiting if each["message"] == message and message["kind"] == "admit"]
         with self._transaction(now) as entry:
-            # Whoever deletes it acts on it, in the same transaction.
-            if runs.forget_messages(entry.connection, alike or [first["id"]]):
-                admitting.deliver(entry, first["run_id"], message)
-            claim_ready(entry, capacity)
+            found = _taken_message(entry.connection, waiting)
+            if found is None:
+                return None
+            admitting.deliver(entry, found["run_id"], found["message"])
+            claim_what_follows(entry, capacity)
             return entry.save()
 
     def forget(self, run_id: str) -> None:
@@ -119,3 +131,19 @@ def _log(entry: Entry) -> None:
         said = ": ".join(filter(None, (data.get("status"), data.get("reason") or failure.get("message"))))
         extra = {"run": name, "step": event["step_id"], "attempt": event["attempt"]}
         log.log(level, "%s is %s", event["kind"], said, extra=extra)
+
+
+def _taken_message(connection: Connection, waiting: Sequence[Row]) -> Row | None:
+    """The first message that nobody else is acting on, nor on an earlier one of the same run; now it is ours."""
+    busy: set[str] = set()
+    for each in waiting:
+        if each["run_id"] in busy or len(busy) >= _TRIED:
+            continue
+        message = each["message"]
+        # To let runs of a workflow begin is one thing to do, however many ends of runs have asked for it.
+        alike = [other["id"] for other in waiting if other["message"] == message and message["kind"] == "admit"]
+        # Whoever deletes it acts on it, in the same transaction.
+        if runs.forget_messages(connection, alike or [each["id"]]):
+            return each
+        busy.add(each["run_id"])
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
@@ -12,9 +12,6 @@ from dalsegno.model.params import ParamDefinitions, Params
 from dalsegno.model.runs import Flow, Happening, StepState
 from dalsegno.model.signals import Announcement, Sought
 from dalsegno.model.workflow import Step
-
-#: Until when nobody else may take a step whose worker has not been heard of.
-LEASE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,8 @@ class Report:
     flow_id: str
     happening: Happening
     facts: Facts = Facts()
+    #: Whether a worker left a job that goes on, and that only this machine can find again.
+    is_bound: bool = False
 
 
 @dataclass

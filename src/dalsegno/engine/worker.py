@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from dalsegno.engine.about import working_on
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.captures import processed_by
-from dalsegno.engine.jobs import Jobs, Signals
+from dalsegno.engine.jobs import Jobs, Left, Signals
 from dalsegno.engine.records import Claim, Facts, Report
 from dalsegno.engine.scopes import Scopes, given_param
 from dalsegno.engine.starting import child_run_id, evaluated, new_run, with_params
@@ -215,8 +215,9 @@ class _Turn:
         outcome = self.worker.jobs.follow(
             runner, self.claim, known.handle, known.deadline, found, self.scope(), processed, self.signals, self.note
         )
-        if outcome is None:
-            return self.report(LeaseLost(step.id, self.state.fence))
+        if isinstance(outcome, Left):
+            lost = self.report(LeaseLost(step.id, self.state.fence))
+            return replace(lost, is_bound=outcome.is_bound)
         if isinstance(outcome, Stopped):
             return self.ended(outcome, params=to_stored(found.params))
         outputs = {name: value for name, value in outcome.outputs.items() if name != SIGNALS}

@@ -300,6 +300,14 @@ class LeaseLost:
 
 
 @dataclass(frozen=True)
+class TakenOver:
+    """The worker that had a step is gone, and another takes up the attempt where it is: nobody else could."""
+
+    step_id: str
+    fence: int
+
+
+@dataclass(frozen=True)
 class EndWanted:
     """A step, or all of the flow, is to be brought to an end."""
 
@@ -355,6 +363,7 @@ OpenHappening = (
     | SignalsCame
     | StepEnded
     | LeaseLost
+    | TakenOver
     | EndWanted
     | Paused
     | Resumed

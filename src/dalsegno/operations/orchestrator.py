@@ -20,7 +20,8 @@ from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.engine import Engine
 from dalsegno.engine.jobs import Jobs, attempt_folder
 from dalsegno.engine.ledger import Ledger
-from dalsegno.engine.node import Node, process_began
+from dalsegno.engine.machine import machine_name
+from dalsegno.engine.node import Node
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import Scopes
 from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, with_params
@@ -46,7 +47,7 @@ from dalsegno.operations.workflow_versions import Pushed, Versions
 from dalsegno.settings import Settings
 from dalsegno.spec.params.sel import Sel
 from dalsegno.steps.registry import runner
-from dalsegno.store import Store, flows, queue, run_tables, runs, workflows
+from dalsegno.store import Store, flows, nodes, queue, run_tables, runs, workflows
 
 if TYPE_CHECKING:
     from dalsegno.operations.audit.results import Audit, Question
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _RESTARTABLE = (RunStatus.FAILED, RunStatus.STOPPED, RunStatus.TIMED_OUT, RunStatus.SUCCEEDED)
+#: Where processes show that they live, in the folder of jobs; no workflow is called so.
+SIGNS = ".nodes"
 #: How often to try where others start runs of the same workflow at the same time.
 _ATTEMPTS = 50
 
@@ -70,7 +73,12 @@ class Orchestrator:
         self.actor = actor or getpass.getuser()
         self.templates = Templates(store, clock, self.actor)
         self.versions = Versions(store, settings, self.templates, clock, self.actor)
-        self.node = Node(store)
+        self.node = Node(
+            store,
+            host=machine_name(settings.machine),
+            # Jobs of this machine need to see that we live only where another machine might start them.
+            sign_folder=None if store.database.is_sqlite else settings.jobs_path / SIGNS,
+        )
         self.scopes = Scopes(store, Sel(), self._secret, self.templates.find)
         self.ledger = Ledger(store, self.node.id, self.versions.blueprint)
         self.signals = Signals(store, clock, self.actor, self.deliver)
@@ -312,13 +320,8 @@ class Orchestrator:
     def is_attended(self) -> bool:
         """Whether some process is at work on the store's runs."""
         with self.store.database.reading() as connection:
-            rows = queue.node_rows(connection)
-        host = os.uname().nodename
-        return any(
-            row["host"] != host or process_began(row["process"]) == row["process_began"]
-            for row in rows
-            if row["id"] != self.node.id
-        )
+            rows = nodes.node_rows(connection)
+        return any(not self.node.is_dead_here(row) for row in rows if row["id"] != self.node.id)
 
     def audit(
         self, question: Question, *, version: str = "default", say: Callable[[str], None] = lambda _: None
@@ -373,7 +376,7 @@ class Orchestrator:
         row = self._open_row(reference)
         happening: Happening = Paused() if is_paused else Resumed()
         with self.store.database.writing() as connection:
-            runs.change_run(connection, row["id"], is_paused=is_paused, revision=row["revision"] + 1)
+            runs.touch(connection, row["id"], is_paused=is_paused)
             table = run_tables.flows
             open_flows = flows.flow_rows(connection, table.c.run_id == row["id"], table.c.status.in_(runs.OPEN))
         self.ledger.forget(row["id"])

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from dalsegno.clock import utc_now
 from dalsegno.engine.lease import Lease
@@ -72,27 +73,32 @@ class Service:
         self._stopping = threading.Event()
         #: Whether this process has the lease on triggers, as far as it knows.
         self._is_on_duty = threading.Event()
+        #: Wakes what runs steps in this process, if it does.
+        self._wake: Callable[[], None] = _nobody
 
     def stop(self) -> None:
         """Begin nothing more; steps that go on are left to other nodes."""
         self._stopping.set()
+        self._wake()
 
     def problems(self) -> list[str]:
         """Why it is not ready to do its work; empty if it is."""
         return readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
 
     def run(self) -> None:
+        engine = self._orchestrator().engine() if Role.WORKERS in self.roles else None
+        self._wake = engine.wake if engine else _nobody
         watching = {"triggers": self._watch_triggers, "tables": self._watch_tables, "upkeep": self._keep_up}
         duties = watching if Role.TRIGGERS in self.roles else {}
         # None keeps the process from ending: a catalog that does not answer is not waited for.
         others = [threading.Thread(target=duty, name=name, daemon=True) for name, duty in duties.items()]
-        if Role.WORKERS in self.roles:
+        if engine is not None:
             others.append(threading.Thread(target=self._sweep, name="sweeping"))
         for thread in others:
             thread.start()
         try:
-            if Role.WORKERS in self.roles:
-                self._orchestrator().engine().run(self._is_over)
+            if engine is not None:
+                engine.run(self._is_over)
             else:
                 self._stopping.wait()
         finally:
@@ -111,7 +117,12 @@ class Service:
     def _watch_triggers(self) -> None:
         orchestrator = self._orchestrator()
         lease = Lease(self.store, "triggers", self.node_id)
-        active, start = orchestrator.versions.active, orchestrator.start_by_trigger
+        active = orchestrator.versions.active
+
+        def start(*arguments: Any, **options: Any) -> None:
+            orchestrator.start_by_trigger(*arguments, **options)
+            self._wake()
+
         by_time = TimeTriggers(self.store, active, start)
         by_signals = SignalTriggers(self.store, active, start, orchestrator.scopes)
         wait, look_at = 0.0, time.monotonic()
@@ -174,3 +185,7 @@ class Service:
                 retention.remove_files(lambda: not self._stopping.is_set())
             except (PlatformError, OSError) as error:
                 log.warning("could not remove the files of old runs, trying again: %s", error)
+
+
+def _nobody() -> None:
+    """There is nobody to be woken here."""

@@ -46,6 +46,7 @@ from dalsegno.model.runs import (
     StepEnded,
     StepState,
     StepStatus,
+    TakenOver,
     Waits,
 )
 from dalsegno.model.workflow import FailureMode
@@ -127,7 +128,7 @@ class _Advance:
             self._restart(happening)
         elif not self.flow.status.is_final:
             self._take(happening)
-        elif isinstance(happening, StepEnded | Waits | LoopBegan | LoopGoesOn | SignalsSought):
+        elif isinstance(happening, StepEnded | Waits | LoopBegan | LoopGoesOn | SignalsSought | TakenOver):
             raise StaleReport(happening.step_id)
         return Decision(
             tuple(self.changed.values()),
@@ -174,6 +175,9 @@ class _Advance:
                 state = self._state(step_id)
                 if state.is_claimed and state.fence == fence:
                     self._put(replace(state, is_claimed=False, ready_at=self.now))
+            case TakenOver(step_id, fence):
+                state = self._claimed(step_id, fence)
+                self._put(replace(state, fence=state.fence + 1))
             case EndWanted(ending, None, _):
                 self._end_all(ending)
             case EndWanted(ending, step_id, taken):

@@ -8,6 +8,9 @@ another after a crash:
   ``Work.folder`` are the same then), and returns a handle: plain JSON by which any process can find the job again.
 - ``poll`` waits up to ``patience`` seconds for the end, and says how far the job is.
 - ``cancel`` ends the job and returns when it is gone, with everything that it began.
+
+A runner whose jobs are executed by this very process also has ``let_go``: the process leaves the job to another one,
+which will start it again, so it must not go on here.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from dalsegno.model.captures import Capture
 from dalsegno.model.outcomes import Outcome
@@ -115,3 +118,10 @@ class Runner(Protocol):
     def poll(self, work: Work, patience: float) -> Running | Finished: ...
 
     def cancel(self, work: Work) -> None: ...
+
+
+@runtime_checkable
+class Executing(Protocol):
+    """A runner whose jobs end with the process that executes them."""
+
+    def let_go(self, work: Work) -> None: ...

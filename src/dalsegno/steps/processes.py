@@ -9,6 +9,7 @@ import errno
 import re
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -89,8 +90,8 @@ class ProcessRunner:
                 return Succeeded(outputs)
             case Stopped():
                 return failure
-            case Failed(kind, message, hint):
-                return Failed(kind, message, hint, outputs)
+            case Failed():
+                return replace(failure, outputs=outputs)
 
 
 def command_job(work: Work, block: str, command: list[str], **details: Any) -> Job:
@@ -102,9 +103,12 @@ def command_job(work: Work, block: str, command: list[str], **details: Any) -> J
 
 def failure_of(work: Work, ended: Ended, exit_codes: Mapping[int, FailureKind]) -> Failed | Stopped | None:
     """What went wrong, if anything did."""
+    return _exit_failure(work, ended, exit_codes) if ended.reason == "exited" else _interruption(ended)
+
+
+def _interruption(ended: Ended) -> Failed | Stopped:
+    """What it means that a job did not come to its own end."""
     match ended:
-        case Ended(reason="exited"):
-            return _exit_failure(work, ended, exit_codes)
         case Ended(reason="timed_out"):
             message = f"The job was ended after {ended.seconds:.1f} s, because its time was up.{_not_killed(ended)}"
             return Failed(FailureKind.TIMEOUT, message)
@@ -115,6 +119,12 @@ def failure_of(work: Work, ended: Ended, exit_codes: Mapping[int, FailureKind]) 
                 FailureKind.PLATFORM,
                 "The job's supervisor was told to end, as when a machine shuts down, and ended it.",
             )
+        case Ended(reason="abandoned"):
+            message = (
+                "The process that followed the job died, or was cut off from the store, and no other on this machine "
+                f"took over in time: the job was ended, so that another machine may run it.{_not_killed(ended)}"
+            )
+            return Failed(FailureKind.PLATFORM, message, at_once=True)
         case Ended(reason="not_started"):
             kind = FailureKind.PLATFORM if ended.errno in {None, *_PASSING_ERRORS} else FailureKind.FATAL
             return Failed(kind, f"The job could not be started: {ended.error}.")
@@ -124,7 +134,8 @@ def failure_of(work: Work, ended: Ended, exit_codes: Mapping[int, FailureKind]) 
                 f"of the machine. Nothing of the job runs any more, but it may have done its work, or part of it."
                 f"{_not_killed(ended)}"
             )
-            return Failed(FailureKind.PLATFORM, message)
+            # The machine that is gone is not the one that tries next.
+            return Failed(FailureKind.PLATFORM, message, at_once=ended.is_elsewhere)
 
 
 def _exit_failure(work: Work, ended: Ended, exit_codes: Mapping[int, FailureKind]) -> Failed | None:

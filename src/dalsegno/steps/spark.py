@@ -39,6 +39,9 @@ class SparkRunner:
             return self._processes.poll(work, patience)
         return spark_sql.poll(work, patience)
 
+    def let_go(self, work: Work) -> None:
+        spark_sql.let_go(work)
+
     def cancel(self, work: Work) -> None:
         if spark_sql.began(work):
             spark_sql.cancel(work)

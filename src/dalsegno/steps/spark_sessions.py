@@ -70,6 +70,12 @@ def opened_for(settings: Settings, key: str, say: Say = unsaid) -> Session:
     return session
 
 
+def cleared_from_elsewhere(work: Work) -> None:
+    """End what another machine began for the attempt, if both use the same server."""
+    if not (work.folder / _OPENED).exists() and work.settings.spark_remote:
+        _clear(Session(work.settings.spark_remote, session_id_for(work.key)))
+
+
 def cleared(work: Work) -> None:
     """End all that the attempt left in Spark, whoever began it. No server is started for that."""
     marker = work.folder / _OPENED

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,14 @@ def poll(work: Work, patience: float) -> Running | Finished:
     return Finished(thread.outcome)
 
 
+def let_go(work: Work) -> None:
+    """Interrupt what a thread of ours executes, for another process to execute it."""
+    if thread := _running.pop(work.key, None):
+        thread.cancel(
+            Failed(FailureKind.PLATFORM, "The process that executed the SQL let go of it in the middle.", at_once=True)
+        )
+
+
 def cancel(work: Work) -> None:
     """Interrupt the statement that runs; returns when Spark has ended it. No further one is begun."""
     if thread := _running.get(work.key):
@@ -93,6 +102,7 @@ class SqlThread(threading.Thread):
         #: Which statement it is at.
         self._at = ""
         self._cancelled = threading.Event()
+        self._cancelled_as: Outcome = Stopped("Cancelled.")
 
     def run(self) -> None:
         try:
@@ -108,7 +118,8 @@ class SqlThread(threading.Thread):
         if self._session:
             self._let_go(self._session)
 
-    def cancel(self) -> None:
+    def cancel(self, outcome: Outcome | None = None) -> None:
+        self._cancelled_as = outcome or self._cancelled_as
         self._cancelled.set()
         # Once may be too early: Spark may just be receiving the statement.
         while self.is_alive():
@@ -125,7 +136,7 @@ class SqlThread(threading.Thread):
         outputs: Mapping[str, Any] = {}
         for number, statement in enumerate(self.statements, start=1):
             if self._cancelled.is_set():
-                return Stopped("Cancelled.")
+                return self._cancelled_as
             outputs = self._execute(session, number, statement)
         return Succeeded(outputs)
 
@@ -156,7 +167,7 @@ class SqlThread(threading.Thread):
     def _failed(self, error: Exception) -> Outcome:
         failure = explained(error)
         if failure.is_interruption:
-            return Stopped("Cancelled." if self._cancelled.is_set() else "Somebody interrupted it in Spark.")
+            return self._cancelled_as if self._cancelled.is_set() else Stopped("Somebody interrupted it in Spark.")
         self.log.note("Spark says:")
         self.log.write(failure.details)
         return Failed(failure.kind, failure.message, failure.hint)
@@ -187,7 +198,7 @@ class Log:
         if not isinstance(outcome, Failed):
             return outcome
         hint = outcome.hint and self._masked(outcome.hint)
-        return Failed(outcome.kind, self._masked(outcome.message), hint, outcome.outputs)
+        return replace(outcome, message=self._masked(outcome.message), hint=hint)
 
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
@@ -201,7 +212,10 @@ def _seconds_left(work: Work) -> float:
 
 def _abandoned(work: Work) -> Outcome:
     """The process that executed the statements is gone."""
-    spark_sessions.cleared(work)
+    if began(work):
+        spark_sessions.cleared(work)
+    else:
+        spark_sessions.cleared_from_elsewhere(work)
     return _recorded(work) or Failed(
         FailureKind.PLATFORM,
         "The process that executed the SQL is gone; what it left in Spark was ended.",
@@ -214,7 +228,7 @@ def _record(work: Work, outcome: Outcome) -> None:
         case Succeeded(outputs):
             record: dict[str, Any] = {"succeeded": dict(outputs)}
         case Failed(kind, message, hint):
-            record = {"failed": [kind, message, hint]}
+            record = {"failed": [kind, message, hint], "at_once": outcome.at_once}
         case Stopped(message):
             record = {"stopped": message}
     draft = work.folder / f".{_OUTCOME}"
@@ -231,7 +245,7 @@ def _recorded(work: Work) -> Outcome | None:
         case {"succeeded": outputs}:
             return Succeeded(outputs)
         case {"failed": [kind, message, hint]}:
-            return Failed(FailureKind(kind), message, hint)
+            return Failed(FailureKind(kind), message, hint, at_once=bool(record.get("at_once")))
         case {"stopped": message}:
             return Stopped(message)
     return None

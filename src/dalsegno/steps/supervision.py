@@ -37,6 +37,9 @@ from dalsegno.steps.contract import Running, Started, Work
 START_SECONDS = 60.0
 #: How long a cancelled job may take beyond its own grace before its supervisor is killed as well.
 CANCEL_SECONDS = 30.0
+#: After how long without a sign of life of whoever follows the job it is asked to end, and killed. Before another
+#: machine may start it: see ``plan.liveness``.
+ABANDONED_SECONDS = (8.0, 11.0)
 #: The variable by which the processes of a job are known.
 MARK = "DALSEGNO_JOB"
 #: Imported rather than run as a file, so that it need not be compiled each time; after all else that could be meant.
@@ -76,7 +79,7 @@ class Job:
 class Ended:
     """How a job ended."""
 
-    #: exited | timed_out | cancelled | terminated | not_started | vanished
+    #: exited | timed_out | cancelled | terminated | abandoned | not_started | vanished
     reason: str
     #: The exit code, if it exited.
     code: int | None = None
@@ -88,11 +91,20 @@ class Ended:
     seconds: float = 0.0
     #: Processes that could not be killed, for want of permission.
     not_killed: tuple[int, ...] = ()
+    #: Whether it ran on another machine, as far as can be seen.
+    is_elsewhere: bool = False
 
 
 def is_claimed(work: Work) -> bool:
     """Whether the attempt's job was started, or ended before it could start."""
     return (work.folder / supervisor.CLAIM).exists()
+
+
+def entrust(folder: Path, number: int, sign_file: Path) -> None:
+    """Let the attempt's job go on as long as this file is renewed, unless somebody with a higher number says so too."""
+    draft = folder / f".{supervisor.NODE}{number}-{secrets.token_hex(4)}"
+    draft.write_text(str(sign_file))
+    draft.replace(folder / f"{supervisor.NODE}{number}")
 
 
 def start(work: Work, job: Job) -> Started:
@@ -166,6 +178,7 @@ def _launch(work: Work, job: Job) -> None:
         "input": job.input,
         "notes": list(job.notes),
         "grace": job.grace,
+        "abandoned_after": ABANDONED_SECONDS,
         "cleanup": [str(word) for word in job.cleanup],
         "log_limit": work.settings.log_limit_mb << 20,
         "secrets": sorted({form for secret in (*work.secrets, *job.secrets) for form in shown_forms(secret)}),
@@ -195,6 +208,8 @@ def _launch(work: Work, job: Job) -> None:
     if answer not in (b"started", b"taken"):
         last_line = complaint.decode(errors="replace").strip().rpartition("\n")[2]
         error = f"the supervisor did not begin: {last_line or f'exit code {process.returncode}'}"
+        if answer == b"abandoned":
+            error = "the process that wanted it gave no sign of life for so long that another may have started it"
         _bury(work, {"reason": "not_started", "error": error})
 
 
@@ -301,7 +316,9 @@ def _vanished(work: Work, claim: Mapping[str, Any]) -> Ended:
     if (work.folder / supervisor.CANCEL).exists():
         return Ended("cancelled", not_killed=tuple(left))
     host = claim.get("host", "an unknown machine")
-    return Ended("vanished", error=f"process {claim.get('pid')} on {host}", not_killed=tuple(left))
+    is_elsewhere = not is_claimed(work) or host != os.uname().nodename
+    error = f"process {claim.get('pid')} on {host}"
+    return Ended("vanished", error=error, not_killed=tuple(left), is_elsewhere=is_elsewhere)
 
 
 def _left_behind(work: Work, token: str) -> list[int]:

@@ -15,7 +15,9 @@ attempt it leaves:
 - ``log``: what the job printed, with secrets masked and no longer than agreed.
 - ``exit``: how it ended, written when nothing of the job is left.
 
-A file ``cancel``, made by ``supervision``, asks it to end the job.
+A file ``cancel``, made by ``supervision``, asks it to end the job. Files ``node.N`` say who follows the attempt, the
+highest number now: each names a file in which that process puts the time of its last sign of life. When there is none
+for too long, another machine may start the job: then it is ended here. Without such a file it is not.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ else:
     import _signal as signal
 
 CLAIM, GROUP, EXIT, CANCEL, LOG = "claim", "group", "exit", "cancel", "log"
+#: Begins the name of a file that says who looks after the attempt.
+NODE = "node."
 
 LINUX = os.uname().sysname == "Linux"
 #: How much is read at once.
@@ -366,11 +370,41 @@ def remove_files(files: dict[str, str]) -> None:
             continue
 
 
+class Guardian:
+    """Whoever follows the job, as far as it can be seen from here."""
+
+    def __init__(self) -> None:
+        #: The last sign of life that was seen.
+        self.seen = elapsing_clock()
+        self.is_known = False
+
+    def silent_seconds(self) -> float:
+        """For how long there was no sign of life; 0 if there need not be any."""
+        sign = self._sign()
+        if sign is not None:
+            self.seen, self.is_known = sign, True
+        return elapsing_clock() - self.seen if self.is_known else 0.0
+
+    def _sign(self) -> float | None:
+        numbers = [name[len(NODE) :] for name in os.listdir(".") if name.startswith(NODE)]
+        newest = max((int(number) for number in numbers if number.isdecimal()), default=None)
+        if newest is None:
+            return None
+        # From now on it matters, even if the file it names is gone.
+        self.is_known = True
+        try:
+            with open(f"{NODE}{newest}", encoding="utf-8") as pointer, open(pointer.read(), encoding="ascii") as file:
+                return float(file.read())
+        except (OSError, ValueError):
+            return None
+
+
 class Supervisor:
     """Watches the job from its first process to its last."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
+    def __init__(self, order: dict[str, Any], guardian: Guardian) -> None:
         self.order = order
+        self.guardian = guardian
         self.began = time.time()
         self.start = elapsing_clock()
         self.log = Log(LOG, order["log_limit"], [secret.encode() for secret in order["secrets"]])
@@ -401,12 +435,22 @@ class Supervisor:
         self.poller.register(self.job.output, select.POLLIN)
         self.poller.register(self.woken, select.POLLIN)
         reason = self._watch() if self.job.error is None else "not_started"
-        left = self._end(self.order["grace"] if reason not in ("exited", "not_started") else LEFTOVER_GRACE)
+        left = self._end(self._grace(reason))
         self._drain()
         self._clean_up()
         self.log.close()
         remove_files(self.order["files"])
         self._record(reason, left)
+
+    def _grace(self, reason: str) -> float:
+        """How long what is left of the job has to end by itself."""
+        grace: float = self.order["grace"]
+        if reason in ("exited", "not_started"):
+            return LEFTOVER_GRACE
+        if reason == "abandoned":
+            killed_after: float = self.order["abandoned_after"][1]
+            return max(0.0, min(grace, killed_after - self.guardian.silent_seconds()))
+        return grace
 
     def _watch(self) -> str:
         """Until the job ends, or must: why."""
@@ -421,11 +465,14 @@ class Supervisor:
             if self.asked_to_end:
                 self.log.note("the supervisor was told to end, by somebody else than dalsegno: ending the job")
                 return "terminated"
+            if self.guardian.silent_seconds() >= self.order["abandoned_after"][0]:
+                self.log.note("the process that followed the job gives no sign of life: ending the job")
+                return "abandoned"
             if seconds is not None and elapsing_clock() - self.start >= seconds:
                 self.log.note(f"the time is up after {seconds:.1f} s: ending the job")
                 return "timed_out"
             left = None if seconds is None else self.start + seconds - elapsing_clock()
-            # The file is looked for every second: a signal may not reach us from another machine or container.
+            # Files are looked for every second: a signal may not reach us from another machine or container.
             self._wait(1.0 if left is None else min(1.0, left))
 
     def _end(self, grace: float) -> list[int]:
@@ -532,12 +579,17 @@ def main() -> None:
         os._exit(0)
     os.chdir(sys.argv[1])
     order["umask"] = os.umask(0o077)
+    guardian = Guardian()
+    if guardian.silent_seconds() >= order["abandoned_after"][0]:
+        # Whoever wants it started slept for so long that another machine may have started it by now.
+        tell("abandoned")
+        return
     claim = claimed(order)
     if claim is None:
         tell("taken")
         return
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    Supervisor(order).run()
+    Supervisor(order, guardian).run()
 
 
 if __name__ == "__main__":

@@ -28,8 +28,17 @@ sqlite: ModuleType = sqlite_module
 #: How long to wait for somebody else's write. Ours take milliseconds; a migration may take seconds.
 PATIENCE_SECONDS = 10
 
-#: A client that stopped in the middle of a transaction may not hold its consumer's lock for longer.
-STALLED_SECONDS = 60
+#: A client that stopped in the middle of a transaction, or was cut off, may not hold its locks for longer.
+STALLED_SECONDS = 15
+
+#: A connection that was cut is noticed after some ten seconds, whether we wait for an answer or have sent something.
+KEEPALIVES = {
+    "keepalives": 1,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 
 #: In SQLite up to 3.51.2, two connections that write and checkpoint at once can corrupt a WAL database.
 SAFE_WAL = (3, 51, 3)
@@ -39,6 +48,11 @@ LOCK = text(
     "SELECT set_config('lock_timeout', :patience, true),"
     " set_config('idle_in_transaction_session_timeout', :stalled, true),"
     " pg_advisory_xact_lock(:number)"
+)
+TRY_LOCK = text(
+    "SELECT pg_try_advisory_xact_lock(:number),"
+    " set_config('lock_timeout', :patience, true),"
+    " set_config('idle_in_transaction_session_timeout', :stalled, true)"
 )
 
 
@@ -105,11 +119,21 @@ class Database:
 def lock(connection: Connection, name: str) -> None:
     """Wait until nobody else holds the name, and hold it until the transaction ends."""
     if connection.dialect.name == "postgresql":
-        # Two names with the same number would wait for each other, nothing worse.
-        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
-        waits = {"patience": f"{PATIENCE_SECONDS}s", "stalled": f"{STALLED_SECONDS}s"}
-        connection.execute(LOCK, {"number": number, **waits})
+        connection.execute(LOCK, _lock_values(name))
     # In SQLite, whoever writes holds the whole database already.
+
+
+def try_lock(connection: Connection, name: str) -> bool:
+    """Hold the name until the transaction ends, unless somebody else does."""
+    if connection.dialect.name != "postgresql":
+        return True
+    return bool(connection.execute(TRY_LOCK, _lock_values(name)).scalar_one())
+
+
+def _lock_values(name: str) -> dict[str, Any]:
+    # Two names with the same number would wait for each other, nothing worse.
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+    return {"number": number, "patience": f"{PATIENCE_SECONDS}s", "stalled": f"{STALLED_SECONDS}s"}
 
 
 def read_url(text: str) -> URL:
@@ -152,6 +176,7 @@ def _postgres_engine(url: URL, dumps: Any) -> Engine:
     arguments: dict[str, Any] = {
         "connect_timeout": PATIENCE_SECONDS,
         "application_name": "dalsegno",
+        **KEEPALIVES,
         # Prepared statements stay behind on a connection that a pooler hands to somebody else.
         "prepare_threshold": None,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -26,9 +26,12 @@ class StepChange:
     state: StepState
     now: datetime
     lease_owner: str
-    lease_until: datetime
     #: Some of ``params``, ``outputs``, ``handle`` and ``deadline``; the others stay as they are.
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: Older versions of dalsegno take up a step whose time has come, so it never does. Only its being there counts.
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def add_flows(connection: Connection, new: Sequence[Mapping[str, Any]]) -> None:
@@ -40,13 +43,16 @@ def change_flows(connection: Connection, changed: Sequence[Mapping[str, Any]]) -
     """Set status, ending and times; ``key`` names the flow."""
     if changed:
         values: dict[str, Any] = {name: bindparam(name) for name in ("status", "ending", "ended_at")}
-        connection.execute(update(flows).where(flows.c.id == bindparam("key")).values(**values), list(changed))
+        in_order = sorted(changed, key=lambda each: str(each["key"]))
+        connection.execute(update(flows).where(flows.c.id == bindparam("key")).values(**values), in_order)
 
 
 def save_steps(connection: Connection, changes: Sequence[StepChange]) -> None:
     if not changes:
         return
-    connection.execute(_upsert(connection.dialect.name), [_values(change) for change in changes])
+    # In order, as whoever notes something of several steps does: so no two wait for each other.
+    in_order = sorted(changes, key=lambda change: (change.flow_id, change.state.step_id))
+    connection.execute(_upsert(connection.dialect.name), [_values(change) for change in in_order])
 
 
 #: What is kept of a step beside its state.
@@ -96,7 +102,7 @@ def _values(change: StepChange) -> dict[str, Any]:
         "loop": asdict(state.loop) if state.loop else None,
         "failure": dict(state.failure) if state.failure else None,
         "lease_owner": change.lease_owner if state.is_claimed else None,
-        "lease_until": change.lease_until if state.is_claimed else None,
+        "lease_until": NEVER if state.is_claimed else None,
         **{name: change.facts.get(name) for name in FACTS},
         "created_at": change.now,
         # Whoever looks for its signals does not begin it.

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 from dalsegno.store import asking
 from dalsegno.store.asking import Row
-from dalsegno.store.database import lock
+from dalsegno.store.database import lock, try_lock
 from dalsegno.store.run_tables import limits, nodes, permits, runs, steps
 
 
@@ -38,16 +38,29 @@ def _within(found: Any, roots: Sequence[str] | None) -> Any:
     return found.where(steps.c.run_id.in_(select(runs.c.id).where(runs.c.root_run.in_(list(roots)))))
 
 
-def renew_leases(connection: Connection, owner: str, until: datetime) -> None:
-    connection.execute(
-        update(steps).where(steps.c.lease_owner == owner, steps.c.lease_until.is_not(None)).values(lease_until=until)
-    )
+def leased_by(
+    connection: Connection, owners: Sequence[str], *, roots: Sequence[str] | None = None, limit: int | None = None
+) -> list[Row]:
+    """The claimed steps of these processes, of these runs and their subruns."""
+    return _leased(connection, steps.c.lease_owner.in_(list(owners)), roots=roots, limit=limit)
 
 
-def leased_by(connection: Connection, *conditions: ColumnElement[bool]) -> list[Row]:
-    columns = ("run_id", "flow_id", "step_id", "fence", "ending", "lease_owner", "lease_until")
-    found = select(*(steps.c[name] for name in columns))
-    return asking.rows(connection, found.where(steps.c.lease_until.is_not(None), *conditions))
+def leased_by_nobody(connection: Connection) -> list[Row]:
+    """The claimed steps of processes that are not there any more."""
+    # One statement: whoever came and claimed something in between would else look gone.
+    return _leased(connection, steps.c.lease_owner.not_in(select(nodes.c.id)))
+
+
+def _leased(
+    connection: Connection,
+    whose: ColumnElement[bool],
+    *,
+    roots: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> list[Row]:
+    columns = ("run_id", "flow_id", "step_id", "fence", "ending", "lease_owner")
+    found = select(*(steps.c[name] for name in columns)).where(steps.c.lease_until.is_not(None), whose)
+    return asking.rows(connection, _within(found, roots).order_by(steps.c.flow_id, steps.c.step_id).limit(limit))
 
 
 def overdue(connection: Connection, now: datetime) -> list[Any]:
@@ -93,11 +106,22 @@ def set_limit(connection: Connection, tag: str, most: int | None) -> None:
         connection.execute(insert(limits).values(tag=tag, most=most))
 
 
-def held(connection: Connection, names: Iterable[str]) -> dict[str, int]:
-    """How many permits of each name are held; nobody else takes one of them until the transaction ends."""
+def hold_permits(connection: Connection, names: Iterable[str], *, wait: bool) -> set[str]:
+    """Let nobody else take permits of these names until the transaction ends; those that we hold then.
+
+    Only the first time may it wait for others: all at once and in their order, so that no two wait for each other.
+    """
     wanted = sorted(names)
+    if not wait:
+        return {name for name in wanted if try_lock(connection, f"permit {name}")}
     for name in wanted:
         lock(connection, f"permit {name}")
+    return set(wanted)
+
+
+def held(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """How many permits of each name are held."""
+    wanted = sorted(names)
     found = select(permits.c.name, func.count()).where(permits.c.name.in_(wanted)).group_by(permits.c.name)
     return dict.fromkeys(wanted, 0) | {name: count for name, count in connection.execute(found)}
 
@@ -112,22 +136,3 @@ def release_permits(connection: Connection, held_by: Sequence[tuple[str, str]]) 
         return 0
     done = connection.execute(delete(permits).where(tuple_(permits.c.flow_id, permits.c.step_id).in_(list(held_by))))
     return done.rowcount
-
-
-# Nodes.
-
-
-def greet(connection: Connection, values: Mapping[str, Any]) -> None:
-    connection.execute(insert(nodes).values(**values))
-
-
-def say_alive(connection: Connection, node_id: str, now: datetime) -> None:
-    connection.execute(update(nodes).where(nodes.c.id == node_id).values(seen_at=now))
-
-
-def leave(connection: Connection, node_ids: Sequence[str]) -> None:
-    connection.execute(delete(nodes).where(nodes.c.id.in_(list(node_ids))))
-
-
-def node_rows(connection: Connection) -> list[Row]:
-    return asking.rows(connection, select(nodes))

@@ -108,7 +108,7 @@ steps = Table(
     Column("taken", JSON, nullable=False),
     Column("loop", JSON(none_as_null=True)),
     Column("failure", JSON(none_as_null=True)),
-    # Who has it, and until when nobody else may take it.
+    # Who has it. The time only says that somebody does, and is so far ahead that it never comes.
     Column("lease_owner", Text),
     Column("lease_until", Moment),
     # What its runner is told, and what it told.
@@ -206,12 +206,15 @@ nodes = Table(
     "nodes",
     metadata,
     Column("id", Text, primary_key=True),
+    # The machine, and where there are such, the namespace in which the process has its number.
     Column("host", Text, nullable=False),
     Column("process", Integer, nullable=False),
-    # Tells a process from a later one with the same number.
+    # Tells a process from a later one with the same number; like no process once it has left its steps to others.
     Column("process_began", Text, nullable=False),
     Column("started_at", Moment, nullable=False),
     Column("seen_at", Moment, nullable=False),
+    # One more with every sign of life.
+    Column("beat", BigInteger, nullable=False, server_default="0"),
 )
 
 #: What may start runs of a workflow: the triggers of its active version. They come and go with its being active.

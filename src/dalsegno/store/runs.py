@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, inser
 from dalsegno.model.runs import RunStatus
 from dalsegno.store import asking
 from dalsegno.store.asking import Row
-from dalsegno.store.database import lock
+from dalsegno.store.database import lock, try_lock
 from dalsegno.store.run_tables import events, inbox, runs
 
 OPEN = [status.value for status in RunStatus if not status.is_final]
@@ -52,8 +52,17 @@ def asked_before(connection: Connection, workflow_id: str, idempotency_key: str)
 
 
 def hold(connection: Connection, run_id: str) -> None:
-    """Nobody else changes the run until the transaction ends."""
+    """Nobody else changes the run until the transaction ends.
+
+    Whoever needs several locks takes them in this order, so that no two wait for each other: the workflow's, the runs'
+    in the order of their ids, the consumers' of captures, the permits'.
+    """
     lock(connection, f"run {run_id}")
+
+
+def try_hold(connection: Connection, run_id: str) -> bool:
+    """As ``hold``; False if somebody else is changing it now."""
+    return try_lock(connection, f"run {run_id}")
 
 
 def hold_workflow(connection: Connection, workflow_id: str) -> None:
@@ -68,7 +77,7 @@ def change_run(connection: Connection, run_id: str, **values: Any) -> None:
 def set_revisions(connection: Connection, revisions: Mapping[str, int]) -> None:
     """By run."""
     if revisions:
-        values = [{"run": run_id, "now": revision} for run_id, revision in revisions.items()]
+        values = [{"run": run_id, "now": revision} for run_id, revision in sorted(revisions.items())]
         connection.execute(_SET_REVISION, values)
 
 
@@ -136,8 +145,9 @@ def messages(connection: Connection, limit: int = 100) -> list[Row]:
 
 
 def forget_messages(connection: Connection, ids: Sequence[int]) -> list[int]:
-    """Those of the messages that nobody else took first; they are this transaction's to act on."""
-    found = connection.execute(delete(inbox).where(inbox.c.id.in_(list(ids))).returning(inbox.c.id)).scalars()
+    """Those of the messages that nobody else took first, or is taking now; they are this transaction's to act on."""
+    free = select(inbox.c.id).where(inbox.c.id.in_(list(ids))).with_for_update(skip_locked=True)
+    found = connection.execute(delete(inbox).where(inbox.c.id.in_(free)).returning(inbox.c.id)).scalars()
     return sorted(found)
 
 
@@ -166,8 +176,14 @@ def overdue(connection: Connection, now: datetime) -> list[str]:
 
 def touch_open_runs(connection: Connection, workflow_id: str) -> None:
     """Make every process read the open runs of a workflow again: something around them has changed."""
-    ours = (runs.c.workflow_id == workflow_id, runs.c.status.in_(OPEN))
-    connection.execute(update(runs).where(*ours).values(revision=runs.c.revision + 1))
+    for run_id in sorted(row["id"] for row in open_runs(connection, workflow_id)):
+        touch(connection, run_id)
+
+
+def touch(connection: Connection, run_id: str, **values: Any) -> None:
+    """Change something of a run, so that every process reads it again."""
+    hold(connection, run_id)
+    change_run(connection, run_id, revision=runs.c.revision + 1, **values)
 
 
 def open_below(connection: Connection, root_run: str) -> list[str]:

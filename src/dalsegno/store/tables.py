@@ -74,6 +74,15 @@ schema_version = Table(
     PrimaryKeyConstraint("version_num", name="dalsegno_version_pkc"),
 )
 
+#: Which dalsegno works with the database although it is newer: the schema version it has, and the oldest one whose
+#: dalsegno gets along with that.
+compatibility = Table(
+    "dalsegno_compatibility",
+    metadata,
+    Column("version", Text, primary_key=True),
+    Column("oldest", Text, nullable=False),
+)
+
 
 def position_columns(prefix: str = "") -> list[Column[Any]]:
     """A ``Position``, field by field: the first three say where it is, the others help people."""

@@ -9,9 +9,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from dalsegno.errors import UserError
 from dalsegno.store.failures import Place
-from dalsegno.store.migrations import HEAD, version
+from dalsegno.store.migrations import from_the_future, version
 
 
 def revisions() -> list[str]:
@@ -24,10 +23,7 @@ def upgrade(connection: Connection, place: Place, target: str) -> None:
     """Run what is missing up to ``target`` on a connection that is inside a transaction."""
     found = version(connection)
     if found is not None and found not in revisions():
-        raise UserError(
-            f"The database {place} has schema version {found}; this dalsegno knows up to {HEAD}.",
-            hint="A newer dalsegno made it: upgrade this one (pip install --upgrade dalsegno).",
-        )
+        raise from_the_future(place, found)
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, target)

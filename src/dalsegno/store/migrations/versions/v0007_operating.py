@@ -5,8 +5,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision: str | None = "0005"
+revision = "0007"
+down_revision: str | None = "0006"
 
 
 def moment() -> Any:
