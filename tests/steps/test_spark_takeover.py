@@ -73,7 +73,7 @@ def leave_in_the_middle_of(work: Work) -> None:
 def is_at(work: Work, statement: int) -> bool:
     """Whether a statement of the attempt is executed at this moment; of a query, its rows are."""
     names = (f"statement {statement}", f"statement {statement} rows")
-    return any(operation_id_for(session_id_for(work.key), name) in executing(work.settings) for name in names)
+    return bool(executing(work.settings) & {operation_id_for(session_id_for(work.key), name) for name in names})
 
 
 def session_of(work: Work) -> Session:

@@ -188,6 +188,17 @@ class Session:
         finally:
             self.disconnect()
 
+    def release_own(self) -> None:
+        """The same, unless another process has taken the session. A server that cannot be reached is left alone."""
+        self._client.set_retry_policies([])
+        try:
+            self.require_ownership()
+            self._client.release_session()
+        except TakenOver:
+            pass
+        finally:
+            self.disconnect()
+
     def disconnect(self) -> None:
         # Not the client's own close: it ends what other sessions of this process share.
         self._channel.close()

@@ -42,7 +42,7 @@ class SparkRunner:
         spark_sql.let_go(work)
 
     def cancel(self, work: Work) -> None:
-        if spark_scripts.began(work):
+        if spark_scripts.is_sql(work):
             spark_sql.cancel(work)
         else:
             self._processes.cancel(work)

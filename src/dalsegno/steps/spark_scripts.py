@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Settings of the session: the statement that was begun last, and a digest of them all.
 _STATEMENT, _SCRIPT = "spark.dalsegno.statement", "spark.dalsegno.script"
 #: Files in the attempt's folder: the script is executed from here; and some of it may have been.
-_BEGAN, _EXECUTED = "spark-sql", "spark-executed"
+_BEGAN, _EXECUTED = "spark-script", "spark-executed"
 
 
 class Abandoned(Exception):
@@ -35,14 +35,14 @@ def begin(work: Work) -> None:
     (work.folder / _BEGAN).touch(mode=0o600)
 
 
-def began(work: Work) -> bool:
-    """Whether the attempt's statements are, or were, executed from this machine."""
-    return (work.folder / _BEGAN).exists()
+def is_sql(work: Work) -> bool:
+    """Whether statements of the attempt are, or were, executed here or on another machine."""
+    return (work.folder / _BEGAN).exists() or spark_sessions.HANDLE in (work.handle or {})
 
 
 def take_over(work: Work) -> None:
     """Note that the attempt is SQL that another machine began: what of it was executed, only its session knows."""
-    if not began(work):
+    if not (work.folder / _BEGAN).exists():
         (work.folder / _EXECUTED).touch(mode=0o600)
         begin(work)
 
@@ -80,7 +80,8 @@ def executed(session: Session, work: Work, number: int, statements: Sequence[str
     try:
         return session.execute(statement, spark_rows.FETCHED + 1, _name(number))
     except LostOperation:
-        return _lost(session, work, number, statement)
+        _require_stamp(session, work, number, statement)
+        return None
 
 
 def followed(session: Session, work: Work, number: int, statements: Sequence[str]) -> pa.Table | None:
@@ -90,11 +91,12 @@ def followed(session: Session, work: Work, number: int, statements: Sequence[str
     except UnknownOperation:
         return executed(session, work, number, statements)
     except LostOperation:
-        return _lost(session, work, number, statements[number - 1])
+        _require_stamp(session, work, number, statements[number - 1])
+        return None
 
 
-def _lost(session: Session, work: Work, number: int, statement: str) -> None:
-    """The server does not tell how a statement ended, but its target may."""
+def _require_stamp(session: Session, work: Work, number: int, statement: str) -> None:
+    """The server does not tell how a statement ended, but its target may; otherwise it is ``Abandoned``."""
     session.clear(_name(number))
     if not stamps.is_written_by(session, work, number, statement):
         raise Abandoned

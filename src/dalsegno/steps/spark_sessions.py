@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-import threading
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
 from dalsegno.iceberg.catalogs import make_local_folders, spark_configuration
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
+from dalsegno.spark.endings import LateEnds
 from dalsegno.spark.failures import explained
 from dalsegno.spark.server import LocalServer, Say, running_in, unsaid
 from dalsegno.steps.contract import Work
@@ -24,11 +21,8 @@ _OPENED = "spark-session"
 #: without the attempt's folder.
 HANDLE = "session"
 
-#: For so long a session is kept after its attempt has succeeded.
-_KEPT_SECONDS = 120.0
-#: Such sessions, and when their attempts ended; the oldest first.
-_ended: list[tuple[float, Session]] = []
-_guard = threading.Lock()
+#: Sessions of attempts that have succeeded: if that is not saved by now, another process learns it from the session.
+late_ends = LateEnds(seconds=120)
 
 
 def catalog_conf(settings: Settings) -> dict[str, str]:
@@ -86,31 +80,6 @@ def configuration(session: Session, work: Work, conf: Mapping[str, str]) -> dict
     if work.settings.spark_remote:
         catalogs = _catalogs_unknown_to(session, work.settings)
     return catalogs | dict(conf) | stamp(work)
-
-
-def release_later(session: Session) -> None:
-    """End a session of an attempt that succeeded, but not before its success must have been saved.
-
-    Until then another process may need it, to learn from it how the attempt ended.
-    """
-    with _guard:
-        _ended.append((time.monotonic(), session))
-        due = [each for ended_at, each in _ended if ended_at < time.monotonic() - _KEPT_SECONDS]
-        del _ended[: len(due)]
-    for each in due:
-        _release(each)
-
-
-@atexit.register
-def _release_all() -> None:
-    while _ended:
-        _release(_ended.pop()[1])
-
-
-def _release(session: Session) -> None:
-    # The server forgets the session in time.
-    with suppress(Exception):
-        session.release()
 
 
 def opened_for(settings: Settings, key: str, say: Say = unsaid) -> Session:

@@ -73,7 +73,7 @@ def _begun(work: Work) -> SqlThread | Outcome:
     """A thread that executes the statements, or goes on with those of an earlier process; or how that has ended."""
     if outcome := _recorded(work):
         return outcome
-    if not spark_scripts.began(work) and spark_sessions.HANDLE not in (work.handle or {}):
+    if not spark_scripts.is_sql(work):
         return _GONE
     try:
         step = spark_step(work)
@@ -93,9 +93,17 @@ def _begun(work: Work) -> SqlThread | Outcome:
 
 
 def let_go(work: Work) -> None:
-    """Leave the statements to another process: the one that runs goes on in Spark, and no further one is begun here."""
-    if thread := _running.pop(work.key, None):
+    """Leave the statements to another process: no further one is begun here, and the one that runs goes on in Spark.
+
+    Where another machine would not find it, it is interrupted.
+    """
+    thread = _running.pop(work.key, None)
+    if thread is None:
+        return
+    if work.settings.spark_remote or work.settings.store.startswith("sqlite:"):
         thread.let_go()
+    else:
+        thread.cancel(_GONE)
 
 
 def cancel(work: Work) -> None:
@@ -124,16 +132,15 @@ class SqlThread(threading.Thread):
         #: Which statement it is at.
         self._at = ""
         self._cancelled = threading.Event()
+        self._cancelled_as: Outcome = _CANCELLED
         #: Another process goes on with it, or will.
         self._let_go = threading.Event()
 
     def run(self) -> None:
         try:
-            self.outcome = self._executed()
+            self.outcome = self._executed_or_ended()
         except TakenOver:
             self._let_go.set()
-        except Abandoned:
-            self.outcome = self._abandoned()
         except DalsegnoError as error:
             # A platform may be back by the next attempt; anything else it would meet again.
             kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
@@ -147,11 +154,12 @@ class SqlThread(threading.Thread):
         self.outcome = self.log.masked_outcome(self.outcome)
         _record(self.work, self.outcome)
         if self._session and isinstance(self.outcome, Succeeded):
-            spark_sessions.release_later(self._session)
+            spark_sessions.late_ends.end(self._session)
         elif self._session:
             self._release(self._session)
 
-    def cancel(self) -> None:
+    def cancel(self, outcome: Outcome = _CANCELLED) -> None:
+        self._cancelled_as = outcome
         self._cancelled.set()
         # Once may be too early: Spark may just be receiving the statement.
         while self.is_alive():
@@ -168,6 +176,14 @@ class SqlThread(threading.Thread):
                 self._session.disconnect()
             self.join(_INTERRUPT_AGAIN_SECONDS)
 
+    def _executed_or_ended(self) -> Outcome:
+        """Where nobody can go on with what an earlier process began, it must not go on by itself either."""
+        try:
+            return self._executed()
+        except Abandoned:
+            spark_sessions.cleared(self.work)
+            return _recorded(self.work) or _GONE
+
     def _executed(self) -> Outcome:
         session = self._session = spark_sessions.connected(self.work, self.log.note)
         session.tag(self.work.key)
@@ -177,7 +193,7 @@ class SqlThread(threading.Thread):
         for number in range(max(last, 1), len(self.statements) + 1):
             if self._cancelled.is_set():
                 session.clear()
-                return _CANCELLED
+                return self._cancelled_as
             if self._let_go.is_set():
                 raise TakenOver
             outputs = self._execute(session, number, is_begun=number == last)
@@ -212,19 +228,14 @@ class SqlThread(threading.Thread):
     def _failed(self, error: Exception) -> Outcome:
         failure = explained(error)
         if failure.is_interruption:
-            return _CANCELLED if self._cancelled.is_set() else Stopped("Somebody interrupted it in Spark.")
+            return self._cancelled_as if self._cancelled.is_set() else Stopped("Somebody interrupted it in Spark.")
         self.log.note("Spark says:")
         self.log.write(failure.details)
         return Failed(failure.kind, failure.message, failure.hint)
 
-    def _abandoned(self) -> Outcome:
-        """Nobody can go on with what an earlier process began, so it must not go on by itself either."""
-        spark_sessions.cleared(self.work)
-        return _recorded(self.work) or _GONE
-
     def _release(self, session: Session) -> None:
         try:
-            session.release()
+            session.release_own()
         except Exception as error:  # noqa: BLE001 - it is over anyway, and the server forgets the session in time
             self.log.note(f"the session could not be released: {explained(error).message}")
 

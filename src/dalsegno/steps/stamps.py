@@ -105,11 +105,12 @@ def is_written_by(session: Session, work: Work, number: int, statement: str) -> 
 
 def _found(session: Session, query: str) -> list[dict[str, Any]]:
     try:
-        return session.execute(query, 1).to_pylist()
+        rows: list[dict[str, Any]] = session.execute(query, 1).to_pylist()
     except Exception as error:
         if explained(error).kind is FailureKind.PLATFORM:
             raise
         return []
+    return rows
 
 
 def _captures(work: Work) -> str:
