@@ -61,13 +61,13 @@ def process(work: Work) -> Iterator[subprocess.Popen[str]]:
             other.kill()
 
 
-def leave_in_the_middle_of(work: Work) -> None:
+def leave_in_the_middle_of(work: Work, statement: int = 1) -> None:
     """As if this process had died: what it leaves in Spark and in the attempt's folder is the same."""
     RUNNER.start(work)
     assert isinstance(RUNNER.poll(work, 0), Running)
-    wait_until(lambda: is_at(work, 1))
+    wait_until(lambda: is_at(work, statement))
     RUNNER.let_go(work)
-    assert is_at(work, 1)
+    assert is_at(work, statement)
 
 
 def is_at(work: Work, statement: int) -> bool:
@@ -214,15 +214,26 @@ def forget_the_first_answer(work: Work, statement: int) -> None:
     session.disconnect()
 
 
-def test_the_target_tells_what_spark_does_not(worker: Worker, settings: Settings, table: str) -> None:
-    """A statement whose answers are lost has been executed if its stamp is there, and otherwise was ended."""
-    work = worker(f"{insert(table, 1, 2)}; {insert(table, 2)}")
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_the_target_tells_what_spark_does_not(worker: Worker, settings: Settings, table: str, has_ended: bool) -> None:
+    """A statement whose answers are lost was executed if its stamp is there; otherwise it is ended, and repeated."""
+    work = worker(f"{insert(table, 1, 1 if has_ended else 4)}; {insert(table, 2)}")
     leave_in_the_middle_of(work)
-    wait_until(lambda: not is_at(work, 1))
+    wait_until(lambda: is_at(work, 1) != has_ended)
     forget_the_first_answer(work, 1)
     assert isinstance(end_of(work), Succeeded)
     assert ids(settings, table) == [1, 2]
-    assert "statement 1 of 2 was executed before" in work.log.read_text()
+    assert ("statement 1 of 2 was executed before" in work.log.read_text()) == has_ended
+
+
+def test_what_no_target_tells_is_not_repeated(worker: Worker) -> None:
+    work = worker(f"CREATE TEMPORARY VIEW v AS SELECT 1; CACHE TABLE w AS {ENDLESS}")
+    leave_in_the_middle_of(work, 2)
+    forget_the_first_answer(work, 2)
+    outcome = end_of(work)
+    assert isinstance(outcome, Failed)
+    assert outcome.kind is FailureKind.PLATFORM
+    assert not is_at(work, 2)
 
 
 def test_every_row_once_whenever_processes_die(worker: Worker, settings: Settings, table: str) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 from dalsegno.spark.connect import Session
@@ -77,33 +78,39 @@ def executed(session: Session, work: Work, number: int, statements: Sequence[str
     session.configure(stamp | _position(number, statements))
     if stamps.is_written(session, work, number, statement):
         return None
-    try:
-        return session.execute(statement, spark_rows.FETCHED + 1, _name(number))
-    except LostOperation:
-        _require_stamp(session, work, number, statement)
-        return None
+    return _followed(session, work, number, statement, is_begun=False)
 
 
 def followed(session: Session, work: Work, number: int, statements: Sequence[str]) -> pa.Table | None:
     """Wait for the statement that an earlier process began, or may have begun; the same as ``executed``."""
     try:
-        return session.attach(_name(number), spark_rows.FETCHED + 1)
+        return _followed(session, work, number, statements[number - 1], is_begun=True)
     except UnknownOperation:
         return executed(session, work, number, statements)
-    except LostOperation:
-        _require_stamp(session, work, number, statements[number - 1])
-        return None
 
 
-def _require_stamp(session: Session, work: Work, number: int, statement: str) -> None:
-    """The server does not tell how a statement ended, but its target may; otherwise it is ``Abandoned``."""
-    session.clear(_name(number))
-    if not stamps.is_written_by(session, work, number, statement):
-        raise Abandoned
+def _followed(session: Session, work: Work, number: int, statement: str, *, is_begun: bool) -> pa.Table | None:
+    for name in _names(number):
+        try:
+            if is_begun:
+                return session.attach(name, spark_rows.FETCHED + 1)
+            return session.execute(statement, spark_rows.FETCHED + 1, name)
+        except LostOperation:
+            # The server does not tell how it ended, but its target may.
+            session.clear(name)
+            is_written = stamps.is_written_by(session, work, number, statement)
+            if is_written is None:
+                raise Abandoned from None
+            if is_written:
+                return None
+            is_begun = False
+    raise AssertionError
 
 
-def _name(number: int) -> str:
-    return f"statement {number}"
+def _names(number: int) -> Iterator[str]:
+    """Those under which a statement is executed: the first, and after each that the server has ended, the next."""
+    yield f"statement {number}"
+    yield from (f"statement {number} again {times}" for times in count(1))
 
 
 def _position(number: int, statements: Sequence[str]) -> dict[str, str]:

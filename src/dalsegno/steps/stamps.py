@@ -19,7 +19,7 @@ from dalsegno.model.outcomes import FailureKind
 from dalsegno.spark.connect import Session
 from dalsegno.spark.failures import explained
 from dalsegno.spark.rewriting import literal
-from dalsegno.spark.statements import target_of
+from dalsegno.spark.statements import is_query, target_of
 from dalsegno.steps.contract import Work
 
 #: What Iceberg writes into the summary of every snapshot that a session of Spark makes.
@@ -97,19 +97,23 @@ def is_written(session: Session, work: Work, number: int, statement: str) -> boo
     return bool(rows)
 
 
-def is_written_by(session: Session, work: Work, number: int, statement: str) -> bool:
-    """Whether this very attempt has executed a statement, as far as the statement's target tells."""
+def is_written_by(session: Session, work: Work, number: int, statement: str) -> bool | None:
+    """Whether this very attempt has written what a statement writes; None if that cannot be told."""
+    if is_query(statement):
+        return False
     target = target_of(statement)
-    return target is not None and bool(_found(session, _query(target, {"attempt": work.key, "statement": str(number)})))
+    rows = _found(session, _query(target, {"attempt": work.key, "statement": str(number)})) if target else None
+    return None if rows is None else bool(rows)
 
 
-def _found(session: Session, query: str) -> list[dict[str, Any]]:
+def _found(session: Session, query: str) -> list[dict[str, Any]] | None:
+    """None if the table cannot be asked."""
     try:
         rows: list[dict[str, Any]] = session.execute(query, 1).to_pylist()
     except Exception as error:
         if explained(error).kind is FailureKind.PLATFORM:
             raise
-        return []
+        return None
     return rows
 
 
