@@ -72,6 +72,29 @@ Workflow:
   dag: sequential
 """
 
+#: Blind appends, and no capture that would tell which of them were made.
+APPENDS = """
+Workflow:
+  id: appends
+  jobs:
+    - job:
+        id: append
+        type: Spark
+        retry_policy: {platform_retry_limit: 0}
+        spark:
+          script: |
+            CREATE NAMESPACE IF NOT EXISTS lake.db;
+            CREATE TABLE IF NOT EXISTS lake.db.numbers (number BIGINT) USING iceberg;
+            DECLARE VARIABLE five BIGINT DEFAULT 5;
+            INSERT INTO lake.db.numbers SELECT 1 FROM range(1) WHERE reflect('java.lang.Thread', 'sleep', 900L) <> '';
+            INSERT INTO lake.db.numbers VALUES (2);
+            INSERT INTO lake.db.numbers SELECT 3 FROM range(1) WHERE reflect('java.lang.Thread', 'sleep', 900L) <> '';
+            INSERT INTO lake.db.numbers VALUES (4);
+            INSERT INTO lake.db.numbers SELECT five;
+            SELECT collect_list(number) AS numbers FROM (SELECT number FROM lake.db.numbers ORDER BY number)
+  dag: sequential
+"""
+
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
@@ -88,6 +111,7 @@ class Place:
         with Orchestrator(settings, Store.open(settings.store), actor="ada") as orchestrator:
             orchestrator.push(PLAYS)
             orchestrator.push(PROFILES)
+            orchestrator.push(APPENDS)
 
     def sql(self, *statements: str) -> list[dict[str, object]]:
         session = Session(self.address, session_id_for(uuid4().hex))
@@ -122,7 +146,7 @@ def test_nothing_is_lost_or_doubled(settings: Settings, pytestconfig: pytest.Con
     chance = random.Random(20261116)
     place = Place(settings)
     place.sql(
-        "CREATE NAMESPACE lake.db",
+        "CREATE NAMESPACE IF NOT EXISTS lake.db",
         "CREATE TABLE lake.db.plays (id BIGINT, day STRING, title STRING, seconds BIGINT) "
         "USING iceberg PARTITIONED BY (day)",
         "CREATE TABLE lake.db.profiles (id BIGINT, name STRING) USING iceberg "
@@ -169,3 +193,15 @@ def test_nothing_is_lost_or_doubled(settings: Settings, pytestconfig: pytest.Con
 def test_a_killed_worker_is_a_killed_worker(settings: Settings) -> None:
     """The test above would pass if nobody died."""
     assert not Place(settings).work("plays", "never", 0.01)
+
+
+def test_sql_is_gone_on_with_by_whoever_comes_next(settings: Settings) -> None:
+    """In the same attempt: there is no other one."""
+    place = Place(settings)
+    chance = random.Random(7)
+    assert place.run("appends", "once", [chance.uniform(1, 3) for _ in range(3)]) > 0
+    assert [row["number"] for row in place.sql("SELECT number FROM lake.db.numbers ORDER BY number")] == [1, 2, 3, 4, 5]
+    with Orchestrator(settings, Store.open(settings.store), actor="ada") as orchestrator:
+        run = orchestrator.run("appends")
+        assert run.status is RunStatus.SUCCEEDED
+        assert [step.attempt for step in orchestrator.steps(run.id)] == [1]

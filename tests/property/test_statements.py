@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalsegno.spark.statements import statements, target_of
+from dalsegno.spark.statements import is_query, statements, target_of
 
 _ANY = st.text(alphabet="ab;'\"`\\/*-+ \n$", max_size=8)
 
@@ -125,3 +125,22 @@ def test_what_is_written_to(statement: str, target: str | None) -> None:
 def test_any_text_has_a_target_or_none(text: str) -> None:
     found = target_of(text)
     assert found is None or found in text.replace(" ", "").replace("\n", "") or "`" in found
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("SELECT 1", True),
+        ("-- what is there\nwith a AS (SELECT 1) SELECT * FROM a", True),
+        ("SHOW TABLES IN lake.db", True),
+        ("SELECT 'DELETE'", True),
+        ("WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", False),
+        ("INSERT INTO t SELECT 1", False),
+        ("CALL lake.system.expire_snapshots('db.t')", False),
+        ("SET x = 1", False),
+        ("BEGIN SELECT 1; END", False),
+        ("", False),
+    ],
+)
+def test_what_only_returns_rows(statement: str, *, expected: bool) -> None:
+    assert is_query(statement) == expected

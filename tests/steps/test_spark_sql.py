@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,42 +13,11 @@ from dalsegno.clock import utc_now
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.settings import Settings, load
 from dalsegno.spark.server import running_servers
-from dalsegno.steps.contract import FilledText, Finished, Running, Started, Work
-from dalsegno.steps.spark import SparkRunner
+from dalsegno.steps.contract import FilledText, Finished, Started, Work
 from dalsegno.steps.spark_sessions import local_server
+from tests.steps.spark_support import ENDLESS, RUNNER, Worker, executing, outcome_of, running_with_progress
 
 pytestmark = pytest.mark.spark
-
-RUNNER = SparkRunner()
-#: Two cores take days for it, and let go of it at once: between rows Spark asks whether a task may go on.
-ENDLESS = "SELECT max(hash(id)) AS m FROM range(0, 100000000000000, 1, 4)"
-
-Worker = Callable[..., Work]
-
-
-@pytest.fixture
-def worker(settings: Settings, tmp_path: Path) -> Worker:
-    """Makes attempts; each has a key and a folder of its own."""
-    numbers = iter(range(1, 100))
-
-    def work(script: str | None = None, **given: Any) -> Work:
-        attempt = next(numbers)
-        folder = tmp_path / f"attempt-{attempt}"
-        folder.mkdir()
-        work_fields = {name: given.pop(name) for name in ("deadline", "filled", "secrets") if name in given}
-        params = {"spark": {"script": script, **given} if script else given}
-        return Work("w", 1, "s", attempt, f"{tmp_path.name}.{attempt}", params, folder, settings, **work_fields)
-
-    return work
-
-
-def outcome_of(work: Work, patience: float = 60) -> Outcome:
-    started = RUNNER.start(work)
-    if isinstance(started, Started):
-        finished = RUNNER.poll(work, patience)
-        assert isinstance(finished, Finished), finished
-        return finished.outcome
-    return started.outcome
 
 
 def test_a_single_row_becomes_outputs(worker: Worker) -> None:
@@ -184,39 +148,6 @@ def test_configuration_that_is_too_late(worker: Worker) -> None:
 # Ending.
 
 
-def executing(settings: Settings) -> set[str]:
-    """What the server executes, whoever asked for it."""
-    from dalsegno.spark.connect import Session, session_id_for
-
-    server = local_server(settings).running()
-    assert server is not None
-    session = Session(server.address, session_id_for("looking"))
-    # Each question is executed as well, but not twice.
-    found = session.executing() & session.executing()
-    session.disconnect()
-    return found
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.1)
-
-
-def running_with_progress(work: Work) -> Running:
-    found: list[Running] = []
-
-    def has_progress() -> bool:
-        state = RUNNER.poll(work, 0.1)
-        assert isinstance(state, Running), state
-        found.append(state)
-        return state.progress is not None
-
-    wait_until(has_progress)
-    return found[-1]
-
-
 def test_cancelling_ends_the_work_in_spark(worker: Worker, settings: Settings) -> None:
     work = worker(f"{ENDLESS}; SELECT 1")
     assert isinstance(RUNNER.start(work), Started)
@@ -243,66 +174,6 @@ def test_cancelling_at_once(worker: Worker, settings: Settings) -> None:
     RUNNER.cancel(work)
     assert not executing(settings)
     assert RUNNER.poll(work, 0) == Finished(Stopped("Cancelled."))
-
-
-def test_letting_go_ends_the_work_in_spark_for_another_to_do_it(worker: Worker, settings: Settings) -> None:
-    work = worker(ENDLESS)
-    RUNNER.start(work)
-    RUNNER.let_go(work)
-    assert not executing(settings)
-    polled = RUNNER.poll(work, 0)
-    assert isinstance(polled, Finished)
-    assert isinstance(polled.outcome, Failed)
-    assert (polled.outcome.kind, polled.outcome.at_once) == (FailureKind.PLATFORM, True)
-
-
-# Another process.
-
-CRASHING = """
-import os, pickle, sys, time
-from dalsegno.steps.spark import SparkRunner
-work = pickle.loads(bytes.fromhex(sys.argv[1]))
-runner = SparkRunner()
-runner.start(work)
-while runner.poll(work, 0.1).progress is None:
-    pass
-os._exit(1)
-"""
-
-
-def die_in_the_middle_of(work: Work) -> None:
-    import pickle
-
-    command = [sys.executable, "-c", CRASHING, pickle.dumps(work).hex()]
-    assert subprocess.run(command, check=False).returncode == 1
-
-
-def test_what_a_dead_process_left_is_ended_and_reported(worker: Worker, settings: Settings) -> None:
-    work = worker(ENDLESS)
-    die_in_the_middle_of(work)
-    assert executing(settings)
-    finished = RUNNER.poll(work, 0)
-    assert isinstance(finished, Finished)
-    assert isinstance(finished.outcome, Failed)
-    assert finished.outcome.kind is FailureKind.PLATFORM
-    assert not executing(settings)
-
-
-def test_starting_again_ends_what_a_dead_process_left(worker: Worker, settings: Settings) -> None:
-    work = worker(ENDLESS)
-    die_in_the_middle_of(work)
-    left = executing(settings)
-    assert isinstance(RUNNER.start(work), Started)
-    running_with_progress(work)
-    assert not left & executing(settings)
-    RUNNER.cancel(work)
-
-
-def test_cancelling_what_a_dead_process_left(worker: Worker, settings: Settings) -> None:
-    work = worker(ENDLESS)
-    die_in_the_middle_of(work)
-    RUNNER.cancel(work)
-    assert not executing(settings)
 
 
 def test_an_end_is_known_to_every_process(worker: Worker) -> None:

@@ -7,7 +7,8 @@ and `import dalsegno` stays quick where PySpark is not installed.
 - `jars` holds the table of supported pairs of Spark and Iceberg, and fetches jars by coordinates.
 - `session` starts a session in this process.
 - `server` finds or starts a Spark Connect server that all processes share; `keeper` is the process that looks after it.
-- `connect` opens sessions of a Spark Connect server, and interrupts them; `failures` tells what went wrong there.
+- `connect` opens sessions of a Spark Connect server, and interrupts them; `operations` are what is executed there, for
+  any process to find again; `endings` ends sessions after a while; `failures` tells what went wrong there.
 - `statements` says where a SQL statement ends.
 - `submit` is the command line of `spark-submit`; `submitted_sql` is the driver of SQL that is submitted.
 - `cache` is the folder where all that is fetched or written for reuse lives.

@@ -113,6 +113,10 @@ _WRITES = {
 }
 
 
+#: What a statement may begin with that only returns rows.
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE"})
+
+
 def target_of(statement: str) -> str | None:
     """The table that a statement writes to, as it is written there; None if it writes to none, or that is unclear."""
     tokens = list(tokens_of(statement))
@@ -135,6 +139,13 @@ def target_of(statement: str) -> str | None:
         name += "."
         at += 2
     return None
+
+
+def is_query(statement: str) -> bool:
+    """Whether a statement does nothing but return rows; False if that is unclear."""
+    tokens = list(tokens_of(statement))
+    words = {token.word for token in tokens}
+    return bool(tokens) and tokens[0].word in _QUERIES and target_of(statement) is None and not words & set(_WRITES)
 
 
 def _after_queries_with_names(tokens: list[Token]) -> int:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from dalsegno.errors import UserError
 from dalsegno.model.outcomes import Failed, FailureKind
-from dalsegno.steps import spark_sql, supervision
+from dalsegno.steps import spark_scripts, spark_sql, supervision
 from dalsegno.steps.contract import Finished, Running, Started, Work
 from dalsegno.steps.spark_params import Sql, spark_step
 from dalsegno.steps.spark_processes import SparkProcessRunner
 
 
 class SparkRunner:
-    """``spark: {script: …}``, or ``file``, or ``jar``. SQL runs in a thread, which is there at once; the rest are
-    processes, which outlive us.
+    """``spark: {script: …}``, or ``file``, or ``jar``. SQL runs in a thread, which is there at once, and
+    Spark outlives us; the rest are processes, which outlive us as well.
     """
 
     name: ClassVar[str] = "Spark"
@@ -30,8 +29,7 @@ class SparkRunner:
         except UserError as error:
             return Finished(Failed(FailureKind.FATAL, error.message, error.hint))
         if isinstance(step.job, Sql) and step.submission is None:
-            hiding = replace(work, secrets=(*work.secrets, *step.secrets))
-            return spark_sql.begin(hiding, step.job.statements, step.conf)
+            return spark_sql.begin(work)
         return self._processes.start(work)
 
     def poll(self, work: Work, patience: float) -> Running | Finished:
@@ -40,10 +38,11 @@ class SparkRunner:
         return spark_sql.poll(work, patience)
 
     def let_go(self, work: Work) -> None:
+        """Leave the step to another process."""
         spark_sql.let_go(work)
 
     def cancel(self, work: Work) -> None:
-        if spark_sql.began(work):
+        if spark_scripts.is_sql(work):
             spark_sql.cancel(work)
         else:
             self._processes.cancel(work)

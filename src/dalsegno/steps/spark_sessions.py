@@ -9,6 +9,7 @@ from dalsegno.errors import PlatformError
 from dalsegno.iceberg.catalogs import make_local_folders, spark_configuration
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
+from dalsegno.spark.endings import LateEnds
 from dalsegno.spark.failures import explained
 from dalsegno.spark.server import LocalServer, Say, running_in, unsaid
 from dalsegno.steps.contract import Work
@@ -16,6 +17,12 @@ from dalsegno.steps.stamps import stamp
 
 #: Left in the attempt's folder before its session does anything.
 _OPENED = "spark-session"
+#: By this name the handle of an attempt has its session, if it is SQL: on a server that all machines use, it is found
+#: without the attempt's folder.
+HANDLE = "session"
+
+#: Sessions of attempts that have succeeded: if that is not saved by now, another process learns it from the session.
+late_ends = LateEnds(seconds=120)
 
 
 def catalog_conf(settings: Settings) -> dict[str, str]:
@@ -48,18 +55,31 @@ def keep_warm(work: Work) -> None:
 
 def opened(work: Work, conf: Mapping[str, str], say: Say = unsaid) -> Session:
     """The attempt's session, with nothing running in it, configured and stamped."""
-    session = Session(server_address(work.settings, say), session_id_for(work.key))
-    marker = work.folder / _OPENED
-    if marker.exists():
+    is_used = (work.folder / _OPENED).exists()
+    session = connected(work, say)
+    if is_used:
         say("An earlier process began this attempt: ending what it left in Spark.")
         session.clear()
-    # Settings may change before somebody looks for what this attempt left.
-    marker.write_text("" if work.settings.spark_remote else str(local_server(work.settings).folder))
+    session.configure(configuration(session, work, conf))
+    return session
+
+
+def connected(work: Work, say: Say) -> Session:
+    """The attempt's session, as it is."""
+    address = _known_address(work) or server_address(work.settings, say)
+    if not (work.folder / _OPENED).exists():
+        # Settings may change before somebody looks for what this attempt left.
+        server = "" if work.settings.spark_remote else str(local_server(work.settings).folder)
+        (work.folder / _OPENED).write_text(server)
+    return Session(address, session_id_for(work.key))
+
+
+def configuration(session: Session, work: Work, conf: Mapping[str, str]) -> dict[str, str]:
+    """What a new session of the attempt is told: catalogs, the step's own settings, and the stamp."""
     catalogs: dict[str, str] = {}
     if work.settings.spark_remote:
         catalogs = _catalogs_unknown_to(session, work.settings)
-    session.configure(catalogs | dict(conf) | stamp(work))
-    return session
+    return catalogs | dict(conf) | stamp(work)
 
 
 def opened_for(settings: Settings, key: str, say: Say = unsaid) -> Session:
@@ -70,24 +90,21 @@ def opened_for(settings: Settings, key: str, say: Say = unsaid) -> Session:
     return session
 
 
-def cleared_from_elsewhere(work: Work) -> None:
-    """End what another machine began for the attempt, if both use the same server."""
-    if not (work.folder / _OPENED).exists() and work.settings.spark_remote:
-        _clear(Session(work.settings.spark_remote, session_id_for(work.key)))
-
-
 def cleared(work: Work) -> None:
     """End all that the attempt left in Spark, whoever began it. No server is started for that."""
-    marker = work.folder / _OPENED
-    if not marker.exists():
-        return
-    address = work.settings.spark_remote
-    if folder := marker.read_text():
-        server = running_in(Path(folder))
-        address = server.address if server else None
-    if address:
+    if address := _known_address(work):
         _clear(Session(address, session_id_for(work.key)))
-    marker.unlink(missing_ok=True)
+    (work.folder / _OPENED).unlink(missing_ok=True)
+
+
+def _known_address(work: Work) -> str | None:
+    """The server on which the attempt has a session, if it has one and the server is there."""
+    marker = work.folder / _OPENED
+    if marker.exists() and (folder := marker.read_text()):
+        server = running_in(Path(folder))
+        return server.address if server else None
+    is_elsewhere = HANDLE in (work.handle or {})
+    return work.settings.spark_remote if marker.exists() or is_elsewhere else None
 
 
 def _clear(session: Session) -> None:
@@ -107,10 +124,10 @@ def _clear(session: Session) -> None:
 
 def _catalogs_unknown_to(session: Session, settings: Settings) -> dict[str, str]:
     """A cluster's own definition of a catalog counts."""
-    lacking = session.lacking([f"spark.sql.catalog.{name}" for name in settings.catalogs])
+    known = session.settings([f"spark.sql.catalog.{name}" for name in settings.catalogs])
     return {
         key: value
         for name, catalog in settings.catalogs.items()
-        if f"spark.sql.catalog.{name}" in lacking
+        if f"spark.sql.catalog.{name}" not in known
         for key, value in spark_configuration(catalog).items()
     }

@@ -1,10 +1,10 @@
 """SQL in a Spark Connect session, statement by statement, by a thread of this process.
 
 The thread writes how it ended into the attempt's folder before it lets go of the session, so that an end is known even
-if nobody was there to hear of it. If this process dies, nobody goes on with the next statement: whoever looks after the
-attempt next ends what is left in Spark, sees it gone, and reports a failure of the platform. The statements before it
-are then executed again by the next attempt: a script is executed at least once, and never twice at a time. Every
-snapshot that a statement makes carries the attempt and the statement's number.
+if nobody was there to hear of it. If this process dies, Spark goes on with the statement that it was at: whoever looks
+after the attempt next attaches to it, and goes on with those that follow (``spark_scripts``). A process that was only
+thought dead finds that another one has taken the session, and executes no more. Every snapshot that a statement makes
+carries the attempt and the statement's number.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.clock import utc_now
-from dalsegno.errors import DalsegnoError, PlatformError
+from dalsegno.errors import DalsegnoError, PlatformError, UserError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
-from dalsegno.steps import spark_rows, spark_sessions, stamps
+from dalsegno.spark.operations import TakenOver
+from dalsegno.steps import spark_rows, spark_scripts, spark_sessions
 from dalsegno.steps.contract import Finished, Progress, Running, Started, Work
+from dalsegno.steps.spark_params import Sql, spark_step
+from dalsegno.steps.spark_scripts import Abandoned
 from dalsegno.steps.supervision import shown_forms
 
-#: Files in the attempt's folder.
-_BEGAN, _OUTCOME = "spark-sql", "spark-outcome"
+#: A file in the attempt's folder.
+_OUTCOME = "spark-outcome"
 _INTERRUPT_AGAIN_SECONDS = 0.5
+_CANCELLED = Stopped("Cancelled.")
+_GONE = Failed(
+    FailureKind.PLATFORM,
+    "The process that executed the SQL is gone, and Spark does not know how far it was; what was left there was ended.",
+    at_once=True,
+)
 
-#: The threads of this process, by the attempt's key. A cache: what is not in here is found by the attempt's folder.
+#: The threads of this process, by the attempt's key. A cache: what is not in here is found by the attempt's session.
 _running: dict[str, SqlThread] = {}
 _guard = threading.Lock()
 
 
-def begin(work: Work, statements: Sequence[str], conf: Mapping[str, str]) -> Started | Finished:
-    """Execute the statements, unless that was done, or is being done by a thread of ours."""
+def begin(work: Work) -> Started | Finished:
+    """Get ready to execute the statements, unless that was done. ``poll`` begins: by then the handle is stored."""
     if outcome := _recorded(work):
         return Finished(outcome)
-    (work.folder / _BEGAN).touch(mode=0o600)
-    with _guard:
-        if work.key not in _running:
-            _running[work.key] = SqlThread(work, statements, conf)
-            _running[work.key].start()
-    return Started({"session": session_id_for(work.key)})
-
-
-def began(work: Work) -> bool:
-    """Whether the attempt's statements are, or were, executed by a thread."""
-    return (work.folder / _BEGAN).exists()
+    spark_scripts.begin(work)
+    return Started({spark_sessions.HANDLE: session_id_for(work.key)})
 
 
 def poll(work: Work, patience: float) -> Running | Finished:
-    thread = _running.get(work.key)
-    if thread is None:
-        return Finished(_recorded(work) or _abandoned(work))
+    thread = _running.get(work.key) or _begun(work)
+    if not isinstance(thread, SqlThread):
+        return Finished(thread)
     thread.join(min(patience, _seconds_left(work)))
     if thread.is_alive() and _seconds_left(work) > 0:
         return Running(thread.progress)
@@ -69,21 +69,51 @@ def poll(work: Work, patience: float) -> Running | Finished:
     return Finished(thread.outcome)
 
 
+def _begun(work: Work) -> SqlThread | Outcome:
+    """A thread that executes the statements, or goes on with those of an earlier process; or how that has ended."""
+    if outcome := _recorded(work):
+        return outcome
+    if not spark_scripts.is_sql(work):
+        return _GONE
+    try:
+        step = spark_step(work)
+    except UserError as error:
+        spark_sessions.cleared(work)
+        return Failed(FailureKind.FATAL, error.message, error.hint)
+    if not isinstance(step.job, Sql):
+        spark_sessions.cleared(work)
+        return _GONE
+    hiding = replace(work, secrets=(*work.secrets, *step.secrets))
+    with _guard:
+        if work.key not in _running:
+            spark_scripts.take_over(work)
+            _running[work.key] = SqlThread(hiding, step.job.statements, step.conf)
+            _running[work.key].start()
+        return _running[work.key]
+
+
 def let_go(work: Work) -> None:
-    """Interrupt what a thread of ours executes, for another process to execute it."""
-    if thread := _running.pop(work.key, None):
-        thread.cancel(
-            Failed(FailureKind.PLATFORM, "The process that executed the SQL let go of it in the middle.", at_once=True)
-        )
+    """Leave the statements to another process: no further one is begun here, and the one that runs goes on in Spark.
+
+    Where another machine would not find it, it is interrupted.
+    """
+    thread = _running.pop(work.key, None)
+    if thread is None:
+        return
+    if work.settings.spark_remote or work.settings.store.startswith("sqlite:"):
+        thread.let_go()
+    else:
+        thread.cancel(_GONE)
 
 
 def cancel(work: Work) -> None:
     """Interrupt the statement that runs; returns when Spark has ended it. No further one is begun."""
-    if thread := _running.get(work.key):
+    if thread := _running.pop(work.key, None):
         thread.cancel()
-        _running.pop(work.key, None)
     else:
         spark_sessions.cleared(work)
+    if _recorded(work) is None:
+        _record(work, _CANCELLED)
 
 
 class SqlThread(threading.Thread):
@@ -102,24 +132,34 @@ class SqlThread(threading.Thread):
         #: Which statement it is at.
         self._at = ""
         self._cancelled = threading.Event()
-        self._cancelled_as: Outcome = Stopped("Cancelled.")
+        self._cancelled_as: Outcome = _CANCELLED
+        #: Another process goes on with it, or will.
+        self._let_go = threading.Event()
 
     def run(self) -> None:
         try:
-            self.outcome = self._executed()
+            self.outcome = self._executed_or_ended()
+        except TakenOver:
+            self._let_go.set()
         except DalsegnoError as error:
             # A platform may be back by the next attempt; anything else it would meet again.
             kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
             self.outcome = Failed(kind, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - Spark's client raises whatever comes to it
             self.outcome = self._failed(error)
+        if self._let_go.is_set():
+            # Neither the session nor the attempt's folder is ours any more.
+            self.outcome = Stopped("Another process goes on with it.")
+            return
         self.outcome = self.log.masked_outcome(self.outcome)
         _record(self.work, self.outcome)
-        if self._session:
-            self._let_go(self._session)
+        if self._session and isinstance(self.outcome, Succeeded):
+            spark_sessions.late_ends.end(self._session)
+        elif self._session:
+            self._release(self._session)
 
-    def cancel(self, outcome: Outcome | None = None) -> None:
-        self._cancelled_as = outcome or self._cancelled_as
+    def cancel(self, outcome: Outcome = _CANCELLED) -> None:
+        self._cancelled_as = outcome
         self._cancelled.set()
         # Once may be too early: Spark may just be receiving the statement.
         while self.is_alive():
@@ -129,28 +169,49 @@ class SqlThread(threading.Thread):
                     self._session.interrupt()
             self.join(_INTERRUPT_AGAIN_SECONDS)
 
+    def let_go(self) -> None:
+        self._let_go.set()
+        while self.is_alive():
+            if self._session:
+                self._session.disconnect()
+            self.join(_INTERRUPT_AGAIN_SECONDS)
+
+    def _executed_or_ended(self) -> Outcome:
+        """Where nobody can go on with what an earlier process began, it must not go on by itself either."""
+        try:
+            return self._executed()
+        except Abandoned:
+            spark_sessions.cleared(self.work)
+            return _recorded(self.work) or _GONE
+
     def _executed(self) -> Outcome:
-        session = self._session = spark_sessions.opened(self.work, self.conf, self.log.note)
+        session = self._session = spark_sessions.connected(self.work, self.log.note)
         session.tag(self.work.key)
         session.follow(self._note_progress)
+        last = spark_scripts.joined(session, self.work, self.statements, self.conf)
         outputs: Mapping[str, Any] = {}
-        for number, statement in enumerate(self.statements, start=1):
+        for number in range(max(last, 1), len(self.statements) + 1):
             if self._cancelled.is_set():
+                session.clear()
                 return self._cancelled_as
-            outputs = self._execute(session, number, statement)
+            if self._let_go.is_set():
+                raise TakenOver
+            outputs = self._execute(session, number, is_begun=number == last)
         return Succeeded(outputs)
 
-    def _execute(self, session: Session, number: int, statement: str) -> Mapping[str, Any]:
-        which = f"statement {number} of {len(self.statements)}"
-        session.configure(stamps.statement_stamp(number, statement))
-        self.log.note(f"{which}:")
-        self.log.write(statement)
-        self._at = which
-        if stamps.is_written(session, self.work, number, statement):
-            self.log.note(f"{which} was executed for this capture before, and is not executed again")
-            return {}
+    def _execute(self, session: Session, number: int, *, is_begun: bool) -> Mapping[str, Any]:
+        which = self._at = f"statement {number} of {len(self.statements)}"
         began = time.perf_counter()
-        rows = session.execute(statement, spark_rows.FETCHED + 1)
+        if is_begun:
+            self.log.note(f"An earlier process was at {which}: going on with it.")
+            rows = spark_scripts.followed(session, self.work, number, self.statements)
+        else:
+            self.log.note(f"{which}:")
+            self.log.write(self.statements[number - 1])
+            rows = spark_scripts.executed(session, self.work, number, self.statements)
+        if rows is None:
+            self.log.note(f"{which} was executed before, and is not executed again")
+            return {}
         self.log.note(f"{which} took {time.perf_counter() - began:.2f} s")
         if text := spark_rows.described(rows):
             self.log.write(text)
@@ -172,9 +233,9 @@ class SqlThread(threading.Thread):
         self.log.write(failure.details)
         return Failed(failure.kind, failure.message, failure.hint)
 
-    def _let_go(self, session: Session) -> None:
+    def _release(self, session: Session) -> None:
         try:
-            session.release()
+            session.release_own()
         except Exception as error:  # noqa: BLE001 - it is over anyway, and the server forgets the session in time
             self.log.note(f"the session could not be released: {explained(error).message}")
 
@@ -208,19 +269,6 @@ class Log:
 
 def _seconds_left(work: Work) -> float:
     return float("inf") if work.deadline is None else (work.deadline - utc_now()).total_seconds()
-
-
-def _abandoned(work: Work) -> Outcome:
-    """The process that executed the statements is gone."""
-    if began(work):
-        spark_sessions.cleared(work)
-    else:
-        spark_sessions.cleared_from_elsewhere(work)
-    return _recorded(work) or Failed(
-        FailureKind.PLATFORM,
-        "The process that executed the SQL is gone; what it left in Spark was ended.",
-        at_once=True,
-    )
 
 
 def _record(work: Work, outcome: Outcome) -> None:

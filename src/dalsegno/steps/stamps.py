@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dalsegno.errors import UserError
 from dalsegno.iceberg.stamps import PREFIX, ranges_text
@@ -18,7 +19,7 @@ from dalsegno.model.outcomes import FailureKind
 from dalsegno.spark.connect import Session
 from dalsegno.spark.failures import explained
 from dalsegno.spark.rewriting import literal
-from dalsegno.spark.statements import target_of
+from dalsegno.spark.statements import is_query, target_of
 from dalsegno.steps.contract import Work
 
 #: What Iceberg writes into the summary of every snapshot that a session of Spark makes.
@@ -64,15 +65,21 @@ def question(work: Work, number: int, statement: str) -> Question | None:
     if target is None:
         return None
     wanted = {"captures": _captures(work), "workflow": work.workflow_id, "place": work.place, "statement": str(number)}
-    told = " AND ".join(f"s.summary['{PREFIX}{name}'] = {literal(value)}" for name, value in wanted.items())
     return Question(
-        # The name is the user's own, from a statement that is executed with the same rights.
-        f"SELECT s.snapshot_id, s.summary['{PREFIX}digest'] AS digest FROM {target}.snapshots s "
-        f"JOIN {target}.history h ON s.snapshot_id = h.snapshot_id WHERE h.is_current_ancestor AND {told} LIMIT 1",
+        _query(target, wanted),
         digest_of(statement),
         f"of {target} was written by this statement for the same capture, but the statement read otherwise then; what "
         "of it is missing cannot be told.",
         f"If nothing is: dalsegno commit {work.captures[0].id}. Otherwise roll {target} back, and run it again.",
+    )
+
+
+def _query(target: str, wanted: Mapping[str, str]) -> str:
+    told = " AND ".join(f"s.summary['{PREFIX}{name}'] = {literal(value)}" for name, value in wanted.items())
+    # The name is the user's own, from a statement that is executed with the same rights.
+    return (
+        f"SELECT s.snapshot_id, s.summary['{PREFIX}digest'] AS digest FROM {target}.snapshots s "
+        f"JOIN {target}.history h ON s.snapshot_id = h.snapshot_id WHERE h.is_current_ancestor AND {told} LIMIT 1"
     )
 
 
@@ -84,15 +91,30 @@ def is_written(session: Session, work: Work, number: int, statement: str) -> boo
     asked = question(work, number, statement)
     if asked is None:
         return False
-    try:
-        rows = session.execute(asked.query, 1).to_pylist()
-    except Exception as error:
-        if explained(error).kind is FailureKind.PLATFORM:
-            raise
-        return False
+    rows = _found(session, asked.query)
     if rows and rows[0]["digest"] != asked.digest:
         raise UserError(f"Snapshot {rows[0]['snapshot_id']} {asked.other_wording}", hint=asked.hint)
     return bool(rows)
+
+
+def is_written_by(session: Session, work: Work, number: int, statement: str) -> bool | None:
+    """Whether this very attempt has written what a statement writes; None if that cannot be told."""
+    if is_query(statement):
+        return False
+    target = target_of(statement)
+    rows = _found(session, _query(target, {"attempt": work.key, "statement": str(number)})) if target else None
+    return None if rows is None else bool(rows)
+
+
+def _found(session: Session, query: str) -> list[dict[str, Any]] | None:
+    """None if the table cannot be asked."""
+    try:
+        rows: list[dict[str, Any]] = session.execute(query, 1).to_pylist()
+    except Exception as error:
+        if explained(error).kind is FailureKind.PLATFORM:
+            raise
+        return None
+    return rows
 
 
 def _captures(work: Work) -> str:
