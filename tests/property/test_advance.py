@@ -203,8 +203,9 @@ class World:
     def interfere(self) -> None:
         known = sorted(self.flow.steps) or ["s0"]
         step_id = self.draw.draw(st.sampled_from(known))
-        kinds = ["lost", "taken", "stale", "end", "end step", "pause", "resume", "resume step"]
-        match self.draw.draw(st.sampled_from(kinds)):
+        match self.draw.draw(
+            st.sampled_from(["lost", "taken", "stale", "end", "end step", "pause", "resume", "resume step"])
+        ):
             case "lost" if step_id in self.working:
                 self.happen(LeaseLost(step_id, self.working.pop(step_id)))
             case "taken" if step_id in self.working:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from dalsegno.cli.log_lines import LogFormat
     from dalsegno.operations.service import Role, Service
 
-server = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 #: How long a server that was told to end may take.
 _PATIENCE_SECONDS = 28.0
+
+server = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -65,9 +65,17 @@ class Orchestrator:
     """Workflows and their runs, in one store."""
 
     def __init__(
-        self, settings: Settings, store: Store, *, clock: Callable[[], datetime] = utc_now, actor: str | None = None
+        self,
+        settings: Settings,
+        store: Store,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        actor: str | None = None,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.settings = settings
+        #: Called when a run was started, for whatever runs steps in the same process.
+        self.wake = wake
         self.store = store
         self.clock = clock
         self.actor = actor or getpass.getuser()
@@ -175,6 +183,7 @@ class Orchestrator:
                     notices.tell_of_end(connection, row, now)
                 runs.send(connection, row["id"], {"kind": "admit", "workflow": workflow_id}, now)
             self.deliver()
+            self.wake()
             return self.run(row["id"])
         if key is not None and (known := self._asked_before(workflow_id, key, given)):
             return known

@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Collection
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from dalsegno.clock import utc_now
+from dalsegno.engine.engine import Engine
 from dalsegno.engine.lease import Lease
 from dalsegno.engine.node import Node
 from dalsegno.engine.signal_triggers import SignalTriggers
@@ -73,32 +73,36 @@ class Service:
         self._stopping = threading.Event()
         #: Whether this process has the lease on triggers, as far as it knows.
         self._is_on_duty = threading.Event()
-        #: Wakes what runs steps in this process, if it does.
-        self._wake: Callable[[], None] = _nobody
+        #: What runs steps in this process, if it does.
+        self._engine: Engine | None = None
 
     def stop(self) -> None:
         """Begin nothing more; steps that go on are left to other nodes."""
         self._stopping.set()
-        self._wake()
+        self.wake()
+
+    def wake(self) -> None:
+        """Let whatever runs steps here see at once that there are some."""
+        if self._engine is not None:
+            self._engine.wake()
 
     def problems(self) -> list[str]:
         """Why it is not ready to do its work; empty if it is."""
         return readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
 
     def run(self) -> None:
-        engine = self._orchestrator().engine() if Role.WORKERS in self.roles else None
-        self._wake = engine.wake if engine else _nobody
         watching = {"triggers": self._watch_triggers, "tables": self._watch_tables, "upkeep": self._keep_up}
         duties = watching if Role.TRIGGERS in self.roles else {}
         # None keeps the process from ending: a catalog that does not answer is not waited for.
         others = [threading.Thread(target=duty, name=name, daemon=True) for name, duty in duties.items()]
-        if engine is not None:
+        if Role.WORKERS in self.roles:
+            self._engine = self._orchestrator().engine()
             others.append(threading.Thread(target=self._sweep, name="sweeping"))
         for thread in others:
             thread.start()
         try:
-            if engine is not None:
-                engine.run(self._is_over)
+            if self._engine is not None:
+                self._engine.run(self._is_over)
             else:
                 self._stopping.wait()
         finally:
@@ -112,17 +116,12 @@ class Service:
         return self._stopping.is_set()
 
     def _orchestrator(self) -> Orchestrator:
-        return Orchestrator(self.settings, self.store, clock=self.clock, actor=ACTOR)
+        return Orchestrator(self.settings, self.store, clock=self.clock, actor=ACTOR, wake=self.wake)
 
     def _watch_triggers(self) -> None:
         orchestrator = self._orchestrator()
         lease = Lease(self.store, "triggers", self.node_id)
-        active = orchestrator.versions.active
-
-        def start(*arguments: Any, **options: Any) -> None:
-            orchestrator.start_by_trigger(*arguments, **options)
-            self._wake()
-
+        active, start = orchestrator.versions.active, orchestrator.start_by_trigger
         by_time = TimeTriggers(self.store, active, start)
         by_signals = SignalTriggers(self.store, active, start, orchestrator.scopes)
         wait, look_at = 0.0, time.monotonic()
@@ -185,7 +184,3 @@ class Service:
                 retention.remove_files(lambda: not self._stopping.is_set())
             except (PlatformError, OSError) as error:
                 log.warning("could not remove the files of old runs, trying again: %s", error)
-
-
-def _nobody() -> None:
-    """There is nobody to be woken here."""

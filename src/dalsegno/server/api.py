@@ -110,7 +110,8 @@ class Api:
         return answer
 
     def _orchestrator(self) -> Orchestrator:
-        return Orchestrator(self.service.settings, self.service.store, clock=self.service.clock, actor=_ACTOR)
+        service = self.service
+        return Orchestrator(service.settings, service.store, clock=service.clock, actor=_ACTOR, wake=service.wake)
 
     def _refused(self, request: Request) -> Response | None:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

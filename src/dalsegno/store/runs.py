@@ -55,7 +55,7 @@ def hold(connection: Connection, run_id: str) -> None:
     """Nobody else changes the run until the transaction ends.
 
     Whoever needs several locks takes them in this order, so that no two wait for each other: the workflow's, the runs'
-    in the order of their ids, the consumers' of captures, the permits'.
+    in the order of their ids, the signals', the consumers' of captures, the permits'.
     """
     lock(connection, f"run {run_id}")
 
