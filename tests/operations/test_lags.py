@@ -33,6 +33,8 @@ class Lag:
     def __init__(self, folder: Path) -> None:
         self.place = Place.at(folder)
         self.settings, self.store = self.place.orchestrator.settings, self.place.orchestrator.store
+        self.now = utc_now()
+        self.late = Lateness(self.settings, self.store, lambda: self.now)
         self.lake = Lake(self.settings, self.store)
         catalog = self.lake.catalog("lake").pyiceberg
         catalog.create_namespace("db")
@@ -53,8 +55,8 @@ class Lag:
         self.place.push("w", noop("a"), properties={"alerting": alerting})
 
     def measured(self, **later: float) -> Any:
-        now = utc_now() + timedelta(**later)
-        Lateness(self.settings, self.store, lambda: now).measure()
+        self.now = utc_now() + timedelta(**later)
+        self.late.measure()
         with self.store.database.reading() as connection:
             [row] = lags.all_lags(connection)
         return row
@@ -121,6 +123,20 @@ def test_it_may_become_too_much_again(lag: Lag) -> None:
         lag.store.commit(made.id, by=actor_of_run("w", 2), now=utc_now())
         lag.measured(minutes=61)
     assert len(lag.told()) == 2
+
+
+def test_what_has_not_changed_is_not_loaded_again(lag: Lag) -> None:
+    lag.append()
+    first = lag.measured()
+    lag.lake.catalog("lake").pyiceberg.load_table("db.t").refresh()
+    metadata = Path(lag.table.refresh().metadata_location.removeprefix("file://"))
+    kept = metadata.read_bytes()
+    metadata.write_text("it is read by nobody")
+    again = lag.measured(minutes=1)
+    assert (again["snapshots"], again["oldest_at"], again["problem"]) == (1, first["oldest_at"], None)
+    metadata.write_bytes(kept)
+    lag.append()
+    assert lag.measured()["snapshots"] == 2
 
 
 def test_a_consumer_that_is_gone_is_forgotten(lag: Lag) -> None:

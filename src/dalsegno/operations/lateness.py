@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -15,6 +16,8 @@ from dalsegno.clock import from_millis
 from dalsegno.engine import notices
 from dalsegno.errors import DalsegnoError
 from dalsegno.model.captures import run_of_actor
+from dalsegno.model.snapshots import Position
+from dalsegno.model.tables import TableName
 from dalsegno.plan.lags import Lag, lag_of
 from dalsegno.settings import Settings
 from dalsegno.spec.alerting import alerting_of
@@ -27,10 +30,22 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
+class _Known:
+    """What followed from where a table's metadata and a consumer's mark were."""
+
+    location: str | None
+    position: Position
+    lag: Lag
+
+
 class Lateness:
-    settings: Settings
-    store: Store
-    clock: Callable[[], datetime]
+    """Used by one thread. It remembers how far behind consumers are: what has not changed is not loaded again."""
+
+    def __init__(self, settings: Settings, store: Store, clock: Callable[[], datetime]) -> None:
+        self.settings = settings
+        self.store = store
+        self.clock = clock
+        self._known: dict[tuple[str, TableName], _Known] = {}
 
     # Runs.
 
@@ -59,25 +74,53 @@ class Lateness:
 
         by_table = sorted(marks, key=lambda mark: str(mark.table))
         with Lake.open(self.settings, clock=self.clock) as lake:
-            for _, group in groupby(by_table, key=lambda mark: mark.table):
+            locations = _locations(lake, {mark.table for mark in marks})
+            for table, group in groupby(by_table, key=lambda mark: mark.table):
                 if not may_go_on():
                     return
-                self._measure_table(lake, list(group))
+                self._measure_table(lake, list(group), locations.get(table))
 
-    def _measure_table(self, lake: Lake, marks: Sequence[Mark]) -> None:
-        metadata, problem = None, None
-        try:
-            metadata = lake.load(marks[0].table).metadata
-        except (DalsegnoError, OSError) as error:
-            problem = str(error)
-        now = self.clock()
+    def _measure_table(self, lake: Lake, marks: Sequence[Mark], location: str | None) -> None:
+        changed = [mark for mark in marks if location is None or not self._is_known(mark, location)]
+        if changed:
+            metadata, problem = _loaded(lake, marks[0].table)
+            for mark in changed:
+                lag = Lag(None, None, problem) if metadata is None else _lag(metadata, mark)
+                self._known[mark.consumer, mark.table] = _Known(location, mark.position, lag)
         for mark in marks:
-            lag = Lag(None, None, problem) if metadata is None else _lag(metadata, mark)
-            with self.store.database.writing() as connection:
-                key = (mark.consumer, str(mark.table))
-                oldest_at = None if lag.oldest_ms is None else from_millis(lag.oldest_ms)
-                lags.save(connection, key, snapshots=lag.snapshots, oldest_at=oldest_at, problem=lag.problem, now=now)
-                _tell_of_lag(connection, mark, oldest_at, now)
+            lag = self._known[mark.consumer, mark.table].lag
+            # One that is behind may be too far by now.
+            if mark in changed or lag.oldest_ms is not None:
+                self._keep(mark, lag)
+
+    def _is_known(self, mark: Mark, location: str) -> bool:
+        known = self._known.get((mark.consumer, mark.table))
+        return known is not None and (known.location, known.position) == (location, mark.position)
+
+    def _keep(self, mark: Mark, lag: Lag) -> None:
+        now, key = self.clock(), (mark.consumer, str(mark.table))
+        oldest_at = None if lag.oldest_ms is None else from_millis(lag.oldest_ms)
+        with self.store.database.writing() as connection:
+            lags.save(connection, key, snapshots=lag.snapshots, oldest_at=oldest_at, problem=lag.problem, now=now)
+            _tell_of_lag(connection, mark, oldest_at, now)
+
+
+def _locations(lake: Lake, tables: Collection[TableName]) -> dict[TableName, str]:
+    """Where the metadata of tables is, as far as their catalogs say."""
+    found: dict[TableName, str] = {}
+    for catalog, group in groupby(sorted(tables), key=lambda table: table.catalog):
+        # Whatever is wrong with it, is said of each table.
+        with suppress(DalsegnoError, OSError):
+            found |= lake.catalog(catalog).metadata_locations(list(group), lake.settings.io_threads)
+    return found
+
+
+def _loaded(lake: Lake, table: TableName) -> tuple[Mapping[str, Any] | None, str | None]:
+    """Its metadata, or what is wrong."""
+    try:
+        return lake.load(table).metadata, None
+    except (DalsegnoError, OSError) as error:
+        return None, str(error)
 
 
 def _late(
