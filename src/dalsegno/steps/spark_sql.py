@@ -146,7 +146,8 @@ class SqlThread(threading.Thread):
             kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
             self.outcome = Failed(kind, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - Spark's client raises whatever comes to it
-            self.outcome = self._failed(error)
+            # Who lets go closes the connection.
+            self.outcome = self.outcome if self._let_go.is_set() else self._failed(error)
         if self._let_go.is_set():
             # Neither the session nor the attempt's folder is ours any more.
             self.outcome = Stopped("Another process goes on with it.")
@@ -182,6 +183,7 @@ class SqlThread(threading.Thread):
             return self._executed()
         except Abandoned:
             spark_sessions.cleared(self.work)
+            self._session = None
             return _recorded(self.work) or _GONE
 
     def _executed(self) -> Outcome:
