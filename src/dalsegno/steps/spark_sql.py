@@ -93,10 +93,7 @@ def _begun(work: Work) -> SqlThread | Outcome:
 
 
 def let_go(work: Work) -> None:
-    """Leave the statements to another process: no further one is begun here, and the one that runs goes on in Spark.
-
-    Where another machine would not find it, it is interrupted.
-    """
+    """Leave the statements to another process; the one that runs goes on in Spark if all others can find it there."""
     thread = _running.pop(work.key, None)
     if thread is None:
         return
