@@ -61,11 +61,14 @@ def process(work: Work) -> Iterator[subprocess.Popen[str]]:
             other.kill()
 
 
-def leave_in_the_middle_of(work: Work, statement: int = 1) -> None:
+def leave_in_the_middle_of(work: Work) -> None:
     """As if this process had died: what it leaves in Spark and in the attempt's folder is the same."""
     RUNNER.start(work)
+    if ENDLESS in str(work.params["spark"]):
+        # Spark does not let go of what is interrupted before its tasks have begun.
+        running_with_progress(work)
     assert isinstance(RUNNER.poll(work, 0), Running)
-    wait_until(lambda: is_at(work, statement))
+    wait_until(lambda: is_at(work, 1))
     RUNNER.let_go(work)
 
 
@@ -230,14 +233,15 @@ def test_the_target_tells_what_spark_does_not(worker: Worker, settings: Settings
     assert ("statement 1 of 2 was executed before" in work.log.read_text()) == has_ended
 
 
-def test_what_no_target_tells_is_not_repeated(worker: Worker) -> None:
-    work = worker(f"CREATE TEMPORARY VIEW v AS SELECT 1; CACHE TABLE w AS {ENDLESS}")
-    leave_in_the_middle_of(work, 2)
-    forget_the_first_answer(work, 2)
+def test_what_no_target_tells_is_not_repeated(worker: Worker, table: str) -> None:
+    """dalsegno does not evaluate names of tables."""
+    work = worker(f"INSERT INTO IDENTIFIER('{table}') {ENDLESS}")
+    leave_in_the_middle_of(work)
+    forget_the_first_answer(work, 1)
     outcome = end_of(work)
     assert isinstance(outcome, Failed)
     assert outcome.kind is FailureKind.PLATFORM
-    assert not is_at(work, 2)
+    assert not is_at(work, 1)
 
 
 def test_every_row_once_whenever_processes_die(worker: Worker, settings: Settings, table: str) -> None:

@@ -93,10 +93,7 @@ def _begun(work: Work) -> SqlThread | Outcome:
 
 
 def let_go(work: Work) -> None:
-    """Leave the statements to another process: no further one is begun here, and the one that runs goes on in Spark.
-
-    Where another machine would not find it, it is interrupted.
-    """
+    """Leave the statements to another process; the one that runs goes on in Spark if all others can find it there."""
     thread = _running.pop(work.key, None)
     if thread is None:
         return
@@ -146,7 +143,8 @@ class SqlThread(threading.Thread):
             kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
             self.outcome = Failed(kind, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - Spark's client raises whatever comes to it
-            self.outcome = self._failed(error)
+            # Who lets go closes the connection.
+            self.outcome = self.outcome if self._let_go.is_set() else self._failed(error)
         if self._let_go.is_set():
             # Neither the session nor the attempt's folder is ours any more.
             self.outcome = Stopped("Another process goes on with it.")
@@ -182,6 +180,7 @@ class SqlThread(threading.Thread):
             return self._executed()
         except Abandoned:
             spark_sessions.cleared(self.work)
+            self._session = None
             return _recorded(self.work) or _GONE
 
     def _executed(self) -> Outcome:
