@@ -3,7 +3,8 @@
 Two nodes, `dalsegno server` as anybody starts it, on a PostgreSQL of their own. First as many runs of ten steps as they
 can take; then a steady load, for which it is measured how long a run waits from being asked for to the beginning of its
 first step, and how the nodes' memory grows; then a node is killed in the middle of a job, once as if
-the other were on another machine. The last line is JSON.
+the other were on another machine. At last a thousand tables are watched, as in `benchmarks.triggers`. The last line is
+JSON.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from benchmarks import triggers
 from benchmarks.engine_workflows import chain
 from dalsegno.clock import utc_now
 from dalsegno.model.runs import Ending
@@ -48,6 +50,8 @@ TARGETS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "takeover_seconds": ("<= 30", lambda found: found <= 30),
     "idle_memory_mb": ("<= 200", lambda found: found <= 200),
     "memory_growth_mb": ("none", lambda found: found < 5),
+    "trigger_p95_seconds": ("<= 5.5", lambda found: found <= 5.5),
+    "core_percent_idle": ("<= 5", lambda found: found <= 5),
 }
 
 
@@ -143,6 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 _measure_full(place, numbers)
                 _measure_steady(place, nodes, options.minutes * 60, numbers)
             _measure_takeover(place, numbers)
+    numbers |= triggers.measured(is_on_postgres=True)
     _show(numbers)
 
 

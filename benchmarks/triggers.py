@@ -71,15 +71,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--idle", type=float, default=IDLE, metavar="SECONDS")
     parser.add_argument("--postgres", action="store_true", help="catalog and store in PostgreSQL, not in SQLite")
     chosen = parser.parse_args(arguments)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="dalsegno-triggers-")))
-        settings = _settings(folder, stack, is_on_postgres=chosen.postgres)
-        _say(f"{chosen.tables} tables are made, and as many workflows")
-        with Lake.open(settings) as lake:
-            _make(lake, chosen.tables)
-            figures = _measured(lake, folder, chosen.tables, chosen.commits, chosen.idle)
+    figures = measured(chosen.tables, chosen.commits, chosen.idle, is_on_postgres=chosen.postgres)
     database = "postgres" if chosen.postgres else "sqlite"
     print(json.dumps({"tables": chosen.tables, "catalog": database, **figures}))
+
+
+def measured(
+    tables: int = TABLES, commits: int = COMMITS, idle: float = IDLE, *, is_on_postgres: bool = False
+) -> dict[str, float]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="dalsegno-triggers-")))
+        settings = _settings(folder, stack, is_on_postgres=is_on_postgres)
+        _say(f"{tables} tables are made, and as many workflows")
+        with Lake.open(settings) as lake:
+            _make(lake, tables)
+            return _measured(lake, folder, tables, commits, idle)
 
 
 def _settings(folder: Path, stack: ExitStack, *, is_on_postgres: bool) -> Settings:
