@@ -65,7 +65,7 @@ def leave_in_the_middle_of(work: Work) -> None:
     """As if this process had died: what it leaves in Spark and in the attempt's folder is the same."""
     RUNNER.start(work)
     if ENDLESS in str(work.params["spark"]):
-        # Spark does not let go of what is interrupted before its tasks have begun.
+        # What is interrupted before its tasks have begun may go on in Spark, and hold up the tests that follow.
         running_with_progress(work)
     assert isinstance(RUNNER.poll(work, 0), Running)
     wait_until(lambda: is_at(work, 1))
