@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -41,6 +42,8 @@ class Writer:
         self._next_id = 0
         #: What was done, and how often; what another writer to the table's metadata got in the way of is not counted.
         self.done: dict[str, int] = {}
+        #: Table → when its consumer last looked, at the latest: what came before is processed or pinned.
+        self.looked_at: dict[str, datetime] = {}
 
     def write(self) -> None:
         """Do one thing."""
@@ -75,10 +78,13 @@ class Writer:
         self._sql(f"CALL lake.system.rewrite_data_files(table => 'db.{self._either()}', {everything})")
 
     def expire(self) -> None:
-        self._sql(
-            f"CALL lake.system.expire_snapshots(table => 'db.{self._either()}', "
-            "older_than => TIMESTAMP '2100-01-01', retain_last => 1)"
-        )
+        """All that expiry may take; what came after the consumer's last look has a little longer."""
+        table = self._either()
+        if looked_at := self.looked_at.get(table):
+            moment = f"TIMESTAMP '{looked_at:%Y-%m-%d %H:%M:%S.%f}'"
+            self._sql(
+                f"CALL lake.system.expire_snapshots(table => 'db.{table}', older_than => {moment}, retain_last => 1)"
+            )
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from dalsegno import Lake
+from dalsegno.clock import utc_now
 from dalsegno.iceberg.pins import branch_name
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.orchestrator import Orchestrator
@@ -158,14 +159,16 @@ def test_nothing_is_lost_or_doubled(settings: Settings, pytestconfig: pytest.Con
     writer = Writer(place.address, seed=runs)
     writer.append()
     writer.change()
-    # A consumer begins with a history that is whole; from then on it is held.
+    # A consumer begins with a history that is whole; from then on, what it saw is held.
     for workflow_id in ("plays", "profiles"):
         place.run(workflow_id, "first", [])
     died = 0
     with writer.writing():
         for number in range(runs):
             deaths = [chance.uniform(0.2, 3) for _ in range(chance.choice([0, 1, 1, 2]))]
-            died += place.run(chance.choice(["plays", "profiles"]), str(number), deaths)
+            workflow_id, began = chance.choice(["plays", "profiles"]), utc_now()
+            died += place.run(workflow_id, str(number), deaths)
+            writer.looked_at[workflow_id] = began
     # What came in while the last ones ran.
     for workflow_id in ("plays", "profiles"):
         assert place.run(workflow_id, "last", []) == 0
