@@ -145,7 +145,7 @@ def _chart(costs: dict[str, Cost], missing: dict[str, int]) -> None:
     print(
         f"\nIncremental took {took.wall_seconds / looked.wall_seconds:.0%} of the time and read "
         f"{took.bytes_read / looked.bytes_read:.0%} of the bytes. The lake is small: most of its time is what Spark "
-        "needs to begin at all.\n`make bench-pipeline` measures the same on thirty million rows."
+        "needs to begin at all.\n`make bench-pipeline` measures the same on sixty million rows."
     )
 
 
