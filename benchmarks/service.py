@@ -2,9 +2,8 @@
 
 Two nodes, `dalsegno server` as anybody starts it, on a PostgreSQL of their own. First as many runs of ten steps as they
 can take; then a steady load, for which it is measured how long a run waits from being asked for to the beginning of its
-first step, and how the nodes' memory grows; then a node is killed in the middle of a job, once as if
-the other were on another machine. At last a thousand tables are watched, as in `benchmarks.triggers`. The last line is
-JSON.
+first step, and how the nodes' memory grows; then a node is killed in the middle of a job, once as if the other were on
+another machine. At last a thousand tables are watched, as in `benchmarks.triggers`. The last line is JSON.
 """
 
 from __future__ import annotations

@@ -24,12 +24,10 @@ from dalsegno.model.runs import Restarted
 from dalsegno.store import Store, queue, runs, signals
 from dalsegno.store.asking import Row
 
-#: How many runs are remembered: others may finish a run, and nobody tells us.
-_KEPT = 1000
-
-
 log = logging.getLogger(__name__)
 
+#: How many runs are remembered: others may finish a run, and nobody tells us.
+_KEPT = 1000
 #: How many messages are tried before they are left to those who are at them.
 _TRIED = 10
 
