@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from dalsegno.model.runs import Ending, RunStatus
 from dalsegno.store import run_tables
-from tests.engine.support import SUCCEEDED, Place, shell
+from tests.engine.support import SUCCEEDED, Place, shell, step
+from tests.steps.job_server import job_server
 
 
 class Servers:
@@ -29,6 +31,7 @@ class Servers:
             **os.environ,
             "DALSEGNO_STORE": self.place.orchestrator.settings.store,
             "DALSEGNO_MACHINE": machine,
+            "DALSEGNO_HTTP_ALLOW": "127.0.0.1",
         }
         command = [sys.executable, "-c", "from dalsegno.cli import main; main()", "server", "--roles", "workers"]
         with (folder / "server.log").open("ab") as log:
@@ -129,3 +132,41 @@ def test_another_machine_starts_the_job_when_it_has_ended(machines: Servers, tmp
     assert killed_at + 5 < float((place.folder / "going").read_text()) < killed_at + 12
     assert place.lines() == ["begun"]
     assert (there / "out").read_text().split() == ["begun", "ended"]
+
+
+def mapping(**values: Any) -> dict[str, Any]:
+    return {"type": "MAP", "value": values}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["to its end", "to stop it"])
+def test_another_machine_goes_on_with_a_job_at_a_server(
+    machines: Servers, tmp_path_factory: Any, *, is_stopped: bool
+) -> None:
+    servers, place = machines, machines.place
+    with job_server() as remote:
+        poll = mapping(every={"type": "DOUBLE", "value": 0.1}, cancel=mapping())
+        texts = {
+            name: {"type": "STRING", "value": text} for name, text in {"url": remote.url(), "method": "POST"}.items()
+        }
+        place.push("w", step("a", "Http", params={"http": mapping(**texts, poll=poll)}))
+        here = servers.start()
+        wait_until(servers.running, 30)
+        run = place.start("w")
+        wait_until(lambda: remote.count("GET") > 1, 30)
+        servers.start(tmp_path_factory.mktemp("there"), "there")
+        wait_until(lambda: len(servers.running()) == 2, 30)
+
+        here.kill()
+        here.wait()
+        looks = remote.count("GET")
+        if is_stopped:
+            place.orchestrator.end(run.id, Ending.STOP)
+            wait_until(lambda: place.orchestrator.run(run.id).status is RunStatus.STOPPED, 40)
+            assert remote.asked[-1][:2] == ("DELETE", "/jobs/1")
+        else:
+            wait_until(lambda: remote.count("GET") > looks + 2, 40)
+            remote.is_done = True
+            wait_until(lambda: place.orchestrator.run(run.id).status is SUCCEEDED, 30)
+        assert remote.count("POST") == 1
+    assert place.steps(run)["a"].attempt == 1

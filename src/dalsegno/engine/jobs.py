@@ -154,8 +154,8 @@ class Jobs:
             runner.let_go(work)
         return Left(is_bound=supervision.is_claimed(work))
 
-    def cancel(self, runner: Runner, claim: Claim, handle: Mapping[str, Any] | None) -> None:
-        runner.cancel(self.work(claim, handle))
+    def cancel(self, runner: Runner, claim: Claim, handle: Mapping[str, Any] | None, found: Evaluated | None) -> None:
+        runner.cancel(self.work(claim, handle, found))
 
 
 def _plain(progress: Progress | None) -> dict[str, Any] | None:

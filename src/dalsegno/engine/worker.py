@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, assert_never
@@ -33,6 +34,7 @@ from dalsegno.model.runs import (
 )
 from dalsegno.model.signals import Announcement
 from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, SubworkflowStep, WhileStep
+from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import retry_policy_of, timeout_of
 from dalsegno.spec.params.evaluation import Scope
 from dalsegno.spec.params.layers import handed_down
@@ -241,7 +243,11 @@ class _Turn:
         runner = self.worker.jobs.runner(step.type)
         # Without a handle, too: it may have died after it began the job, and before that was stored.
         if self.state.fence > 1:
-            self.worker.jobs.cancel(runner, self.claim, self.memory.handle)
+            found: Evaluated | None = None
+            # Where a job runs elsewhere they say how to end it; what has no value must not keep one from being ended.
+            with suppress(DalsegnoError):
+                found = self.scope(raw=runner.raw).evaluate()
+            self.worker.jobs.cancel(runner, self.claim, self.memory.handle, found)
         return self.ended(Stopped())
 
     def _sleep(self) -> Report:

@@ -42,7 +42,7 @@ def main() -> None:
     signal.signal(signal.SIGALRM, _time_is_up)
     signal.setitimer(signal.ITIMER_REAL, request["timeout"])
     try:
-        status, headers, body = fetched(request)
+        status, headers, body, url = fetched(request)
     except Refusal as refusal:
         _give_up(REFUSED, str(refusal))
     except ssl.SSLCertVerificationError as error:
@@ -58,12 +58,15 @@ def main() -> None:
         _give_up(USERS_FAULT, f"The answer is longer than {BODY_LIMIT:,} bytes.")
     text = body.decode(headers.get_content_charset("utf-8"), errors="replace")
     with open(os.environ["DALSEGNO_OUTPUT"], "a", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes its time
-        file.write(json.dumps({"status_code": status, "response_body": text}) + "\n")
+        told = {"status_code": status, "response_body": text}
+        if request.get("tell_location") and "Location" in headers:
+            told["location"] = urljoin(url, headers["Location"])
+        file.write(json.dumps(told) + "\n")
     _say(f"{request['method']} {request['url']}: {status}, {len(body):,} bytes")
 
 
-def fetched(request: dict[str, Any]) -> tuple[int, http.client.HTTPMessage, bytes]:
-    """The answer at the end of all redirects: status, headers and body."""
+def fetched(request: dict[str, Any]) -> tuple[int, http.client.HTTPMessage, bytes, str]:
+    """The answer at the end of all redirects: status, headers, body, and where it came from."""
     method, url, body = request["method"], request["url"], request["body"]
     headers: dict[str, str] = dict(request["headers"])
     for _ in range(REDIRECT_LIMIT + 1):
@@ -74,13 +77,13 @@ def fetched(request: dict[str, Any]) -> tuple[int, http.client.HTTPMessage, byte
             answer = connection.getresponse()
             location = answer.getheader("Location")
             if answer.status not in _REDIRECTS or not location or not request["follow"]:
-                return answer.status, answer.headers, answer.read(BODY_LIMIT + 1)
+                return answer.status, answer.headers, answer.read(BODY_LIMIT + 1), url
         finally:
             connection.close()
         _say(f"{answer.status}: redirected to {location}")
         following = urljoin(url, location)
         if origin(checked_url(following)) != origin(target):
-            headers = {name: value for name, value in headers.items() if name.lower() not in _PRIVATE_HEADERS}
+            headers = without_private(headers)
         if answer.status not in _KEEP_METHOD and method != "HEAD":
             method, body = "GET", None
         url = following
@@ -94,6 +97,11 @@ def checked_url(url: str) -> SplitResult:
     if parts.username or parts.password:
         raise Refusal("The address holds a user or a password: put them into the header Authorization.")
     return parts
+
+
+def without_private(headers: dict[str, str]) -> dict[str, str]:
+    """Those that another host than the one they were meant for may see."""
+    return {name: value for name, value in headers.items() if name.lower() not in _PRIVATE_HEADERS}
 
 
 def origin(parts: SplitResult) -> tuple[str, str | None, int]:

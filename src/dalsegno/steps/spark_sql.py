@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from dalsegno.clock import utc_now
@@ -25,10 +24,10 @@ from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
 from dalsegno.spark.operations import TakenOver
 from dalsegno.steps import spark_rows, spark_scripts, spark_sessions
+from dalsegno.steps.attempt_log import AttemptLog
 from dalsegno.steps.contract import Finished, Progress, Running, Started, Work
 from dalsegno.steps.spark_params import Sql, spark_step
 from dalsegno.steps.spark_scripts import Abandoned
-from dalsegno.steps.supervision import shown_forms
 
 #: A file in the attempt's folder.
 _OUTCOME = "spark-outcome"
@@ -122,7 +121,7 @@ class SqlThread(threading.Thread):
         self.work = work
         self.statements = statements
         self.conf = conf
-        self.log = Log(work.log, work.secrets)
+        self.log = AttemptLog(work.log, work.secrets)
         self.progress: Progress | None = None
         self.outcome: Outcome = Failed(FailureKind.PLATFORM, "The thread of the step died.")
         self._session: Session | None = None
@@ -237,33 +236,6 @@ class SqlThread(threading.Thread):
             session.release_own()
         except Exception as error:  # noqa: BLE001 - it is over anyway, and the server forgets the session in time
             self.log.note(f"the session could not be released: {explained(error).message}")
-
-
-class Log:
-    """What a step's thread has to say, without secrets."""
-
-    def __init__(self, path: Path, secrets: Iterable[str]) -> None:
-        self._path = path
-        # The longest first: one may be part of another.
-        self._secrets = sorted({form for secret in secrets for form in shown_forms(secret)}, key=len, reverse=True)
-
-    def note(self, text: str) -> None:
-        self.write(f"[dalsegno] {text}")
-
-    def write(self, text: str) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(self._masked(text).rstrip("\n") + "\n")
-
-    def masked_outcome(self, outcome: Outcome) -> Outcome:
-        if not isinstance(outcome, Failed):
-            return outcome
-        hint = outcome.hint and self._masked(outcome.hint)
-        return replace(outcome, message=self._masked(outcome.message), hint=hint)
-
-    def _masked(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
 
 
 def _seconds_left(work: Work) -> float:
