@@ -193,6 +193,18 @@ def test_restart_from_the_beginning_with_other_parameters(place: Place) -> None:
     assert place.lines() == ["one", "two"]
 
 
+def test_what_is_evaluated_again_at_a_restart(place: Place) -> None:
+    """Values stay those of the first time, but for parameters that are immutable."""
+    clock = {"type": "LONG", "expression": "new DateTime().getMillis()"}
+    params = {"kept": clock, "immutable": {**clock, "mode": "immutable"}}
+    place.push("w", shell("a", f"echo ${{kept}} ${{immutable}} >> {place.folder}/out"), params=params)
+    first = place.run("w")
+    place.finish(place.orchestrator.restart(first.id, restart=RestartFrom.BEGINNING))
+    (kept, before), (still, after) = (map(int, line.split()) for line in place.lines())
+    assert kept == still
+    assert before < after
+
+
 def test_restart_from_a_step(place: Place) -> None:
     place.push(
         "w",

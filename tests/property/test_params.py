@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dalsegno.errors import ParamError
 from dalsegno.model.params import Param, ParamDefinition, ParamMode, ParamSource, ParamType
 from dalsegno.spec.params.context import Context
-from dalsegno.spec.params.evaluation import Scope, evaluate_workflow
+from dalsegno.spec.params.evaluation import Scope
 from dalsegno.spec.params.facts import NothingThere, RunFacts
 from dalsegno.spec.params.literals import as_definition, escaped, interpolate, references
 from dalsegno.spec.params.loops import iteration_count, iteration_params
@@ -147,7 +147,7 @@ def definitions(draw: st.DrawFn) -> dict[str, ParamDefinition]:
 @given(definitions())
 def test_whatever_a_secret_went_into_is_secret(written: dict[str, ParamDefinition]) -> None:
     try:
-        found = evaluate_workflow(written, CONTEXT)
+        found = Scope(written, CONTEXT).evaluate()
     except ParamError as refused:
         # Texts cannot be joined with maps by an expression, for one.
         assert SECRET not in "".join(format_exception(refused))
@@ -171,7 +171,7 @@ plain = st.recursive(
 @settings(deadline=None)
 @given(plain)
 def test_a_value_as_literal_evaluates_to_itself(value: Any) -> None:
-    assert evaluate_workflow({"p": as_definition(value)}, CONTEXT).params["p"].value == value
+    assert Scope({"p": as_definition(value)}, CONTEXT).evaluate().params["p"].value == value
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3))

@@ -12,6 +12,7 @@ from dalsegno.clock import to_millis
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import OpenRun
 from dalsegno.engine.scopes import Scopes, run_definitions
+from dalsegno.model.params import ParamMode
 from dalsegno.model.runs import RunStatus
 from dalsegno.spec.params.durations import timeout_of
 from dalsegno.spec.params.layers import affected
@@ -81,12 +82,13 @@ def evaluated(scopes: Scopes, blueprint: Blueprint, row: dict[str, Any], now: da
     return {**row, "params": params, "initiator": initiator}
 
 
-def with_params(
+def restarted_with(
     scopes: Scopes, blueprint: Blueprint, row: Mapping[str, Any], given: Mapping[str, Any], now: datetime
 ) -> dict[str, Any]:
-    """The row of a run that is given other parameters: what was made of these is made anew, the rest stays."""
+    """The row of a run that is run again: what is given, all that is made of it, and what is IMMUTABLE is made anew."""
     run_params = {**row["run_params"], **given}
     definitions = run_definitions(blueprint.workflow.params, run_params)
-    made_anew = affected(definitions, set(given), scopes.expressions)
+    immutable = {name for name, each in definitions.items() if each.mode is ParamMode.IMMUTABLE}
+    made_anew = affected(definitions, set(given), scopes.expressions) | immutable
     kept = {name: param for name, param in row["params"].items() if name not in made_anew}
     return evaluated(scopes, blueprint, {**row, "run_params": run_params, "params": kept}, now)

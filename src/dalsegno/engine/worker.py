@@ -15,7 +15,7 @@ from dalsegno.engine.captures import processed_by
 from dalsegno.engine.jobs import Jobs, Left, Signals
 from dalsegno.engine.records import Claim, Facts, Report
 from dalsegno.engine.scopes import Scopes, given_param
-from dalsegno.engine.starting import child_run_id, evaluated, new_run, with_params
+from dalsegno.engine.starting import child_run_id, evaluated, new_run, restarted_with
 from dalsegno.engine.step_signals import announced, sought
 from dalsegno.errors import DalsegnoError, ParamError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
@@ -353,7 +353,7 @@ class _Turn:
             return row
         other = {name: given for name, given in handed.items() if row["run_params"].get(name) != given}
         same_version = self.worker.blueprint(row["workflow_id"], str(row["version"]))
-        changed = with_params(self.worker.scopes, same_version, row, other, self.now)
+        changed = restarted_with(self.worker.scopes, same_version, row, other, self.now)
         return {**changed, "attempt": row["attempt"] + 1}
 
     def _new_child(self, step: SubworkflowStep, blueprint: Blueprint, handed: Mapping[str, Any]) -> Mapping[str, Any]:

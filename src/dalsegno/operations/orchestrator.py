@@ -24,7 +24,7 @@ from dalsegno.engine.machine import machine_name
 from dalsegno.engine.node import Node
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import Scopes
-from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, with_params
+from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, restarted_with
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import DalsegnoError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.params import ParamSource
@@ -415,11 +415,9 @@ class Orchestrator:
                 f"{name} has succeeded: nothing is left to run.",
                 hint=f"To run it again: dalsegno restart {name} --from beginning",
             )
-        changes: dict[str, Any] = {}
-        if params:
-            given = given_params(blueprint, params, ParamSource.RESTART)
-            changed = with_params(self.scopes, blueprint, row, given, self.clock())
-            changes = {name: changed[name] for name in ("run_params", "params")}
+        given = given_params(blueprint, params or {}, ParamSource.RESTART)
+        changed = restarted_with(self.scopes, blueprint, row, given, self.clock())
+        changes = {name: changed[name] for name in ("run_params", "params")}
         skipped = {each: tuple(blueprint.root.steps[each].successors) for each in skip}
         self.ledger.restart(row["id"], Restarted(restart, step, skipped), self.clock(), changes)
         self.deliver()

@@ -13,8 +13,8 @@ import pytest
 
 from dalsegno.errors import ParamError
 from dalsegno.model.params import Param, ParamDefinition, ParamMode, ParamSource, ParamType, Value
-from dalsegno.spec.params.context import Context
-from dalsegno.spec.params.evaluation import Scope, evaluate_step, evaluate_workflow
+from dalsegno.spec.params.context import Context, Evaluated
+from dalsegno.spec.params.evaluation import Scope
 from dalsegno.spec.params.facts import NothingThere, RunFacts, StepFacts
 from dalsegno.spec.params.literals import as_definition
 from dalsegno.spec.params.secrets import MASK
@@ -59,6 +59,16 @@ def context(lookup: NothingThere | None = None, run: RunFacts = RUN) -> Context:
     return Context(run, NOW, Sel(), lookup or NothingThere(), SECRETS.__getitem__)
 
 
+def evaluated_run(definitions: Mapping[str, ParamDefinition]) -> Evaluated:
+    return Scope(definitions, context()).evaluate()
+
+
+def evaluated_step(
+    definitions: Mapping[str, ParamDefinition], step: StepFacts, around: Scope, raw: frozenset[str] = frozenset()
+) -> Evaluated:
+    return Scope(definitions, around.context, {}, around, step, raw).evaluate()
+
+
 def sel(expression: str, type_: ParamType = ParamType.STRING, **more: Any) -> ParamDefinition:
     return ParamDefinition(type_, expression=expression, **more)
 
@@ -72,7 +82,7 @@ def long(expression: str) -> ParamDefinition:
 
 
 def of_workflow(**definitions: ParamDefinition) -> dict[str, Value]:
-    found = evaluate_workflow(definitions, context()).params
+    found = evaluated_run(definitions).params
     return {name: found[name].value for name in definitions}
 
 
@@ -84,7 +94,7 @@ def of_step(
     step: StepFacts | None = None,
 ) -> dict[str, Value]:
     around = Scope({}, context(lookup), workflow or {})
-    found = evaluate_step(definitions, step or StepFacts("step1"), around).params
+    found = evaluated_step(definitions, step or StepFacts("step1"), around).params
     return {name: param.value for name, param in found.items()}
 
 
@@ -172,7 +182,7 @@ def test_string_maps_and_arrays() -> None:
 )
 def test_circles_are_shown(definitions: dict[str, ParamDefinition], cycle: str) -> None:
     with pytest.raises(ParamError, match=f"circle: {cycle}"):
-        evaluate_workflow(definitions, context())
+        evaluated_run(definitions)
     with pytest.raises(ParamError, match=f"in step 'step1' .*circle: {cycle}"):
         of_step(definitions)
 
@@ -363,15 +373,15 @@ def test_dates_follow_what_is_overwritten() -> None:
 
 
 def test_all_steps_of_a_run_see_the_same_dates() -> None:
-    stored = to_stored(evaluate_workflow({}, context()).params)
+    stored = to_stored(evaluated_run({}).params)
     assert list(stored) == ["RUN_TS"]
     later = Context(RunFacts("wf", 7, 1, datetime(2024, 2, 2, tzinfo=UTC)), NOW, Sel(), NothingThere(), str)
     around = Scope({}, later, from_stored(stored))
-    assert evaluate_step({"d": text("$RUN_DATE")}, StepFacts("s"), around).params["d"].value == "20240131"
+    assert evaluated_step({"d": text("$RUN_DATE")}, StepFacts("s"), around).params["d"].value == "20240131"
 
 
 def test_what_nobody_uses_is_not_made() -> None:
-    found = evaluate_step({"d": text("${step_id}")}, StepFacts("s"), Scope({}, context())).params
+    found = evaluated_step({"d": text("${step_id}")}, StepFacts("s"), Scope({}, context())).params
     assert set(found) == {"d", "step_id"}
 
 
@@ -408,7 +418,7 @@ def test_conditions() -> None:
 )
 def test_raw_texts_stay_and_their_values_are_given_aside(shell: ParamDefinition) -> None:
     around = Scope({}, context(Left(STEPS)), {"name": Param(ParamType.STRING, "; rm -rf /")})
-    found = evaluate_step({"shell": shell}, BEFORE, around, raw=frozenset({"shell.script"}))
+    found = evaluated_step({"shell": shell}, BEFORE, around, raw=frozenset({"shell.script"}))
     assert found.params["shell"].value == {
         "script": "echo ${name} $HOME ${capture.change_table}",
         "n": "; rm -rf /",
@@ -418,7 +428,7 @@ def test_raw_texts_stay_and_their_values_are_given_aside(shell: ParamDefinition)
 
 def test_a_raw_text_may_use_its_own_name() -> None:
     definitions = {"script": text("script=1; echo $script $other"), "other": text("x")}
-    found = evaluate_step(definitions, StepFacts("s"), Scope({}, context()), raw=frozenset({"script"}))
+    found = evaluated_step(definitions, StepFacts("s"), Scope({}, context()), raw=frozenset({"script"}))
     assert found.references == {"other": "x"}
 
 
@@ -459,7 +469,7 @@ def test_validators_of_entries_and_of_secrets() -> None:
     entry = ParamDefinition(ParamType.MAP, {"i": sel("1", ParamType.LONG, validator="@Min(2)")})
     with pytest.raises(ParamError, match=r"Parameter 'map.i' is 1"):
         of_workflow(map=entry)
-    found = evaluate_workflow({"loop_params": entry}, context())
+    found = evaluated_run({"loop_params": entry})
     assert found.warnings == ("Parameter 'loop_params.i' is 1, which breaks its rule: @Min(2)",)
     with pytest.raises(ParamError, match=r"Parameter 's' is \*+, which breaks its rule: param.length\(\) > 100"):
         of_workflow(s=ParamDefinition(ParamType.STRING, secret="db-password", validator="param.length() > 100"))
@@ -486,7 +496,7 @@ PASSWORD = ParamDefinition(ParamType.STRING, secret="db-password")
     ],
 )
 def test_what_is_made_of_a_secret_is_secret(definition: ParamDefinition) -> None:
-    found = evaluate_workflow({"between": text("<$password>"), "password": PASSWORD, "p": definition}, context())
+    found = evaluated_run({"between": text("<$password>"), "password": PASSWORD, "p": definition})
     assert found.params["p"].is_secret
     assert "hunter2!" in str(found.params["p"].value)
     assert "hunter2!" in found.secrets
@@ -498,20 +508,20 @@ def test_secrets_of_other_steps() -> None:
     lookup = Left({("job1", "token"): Param(ParamType.STRING, "t0ken", is_secret=True)})
     for definition in (text("$job1__token"), sel("params.getFromStep('job1', 'token') + '!'")):
         around = Scope({}, context(lookup))
-        found = evaluate_step({"p": definition}, BEFORE, around)
+        found = evaluated_step({"p": definition}, BEFORE, around)
         assert found.params["p"].is_secret
         assert "t0ken" in found.secrets
     with pytest.raises(ParamError) as broken:
-        evaluate_step({"p": sel("throw params.getFromStep('job1', 'token')")}, BEFORE, Scope({}, context(lookup)))
+        evaluated_step({"p": sel("throw params.getFromStep('job1', 'token')")}, BEFORE, Scope({}, context(lookup)))
     assert "t0ken" not in "".join(format_exception(broken.value))
 
 
 def test_secrets_are_made_anew_for_a_step() -> None:
     definitions = {"password": PASSWORD, "url": text("db://u:${password}@h"), "plain": text("x")}
-    stored = to_stored(evaluate_workflow(definitions, context()).params)
+    stored = to_stored(evaluated_run(definitions).params)
     assert stored["url"]["value"] == MASK
     around = Scope(definitions, context(), from_stored(stored))
-    found = evaluate_step({"u": text("$url/$plain")}, StepFacts("s"), around)
+    found = evaluated_step({"u": text("$url/$plain")}, StepFacts("s"), around)
     assert found.params["u"].value == "db://u:hunter2!@h/x"
     assert found.params["u"].is_secret
     assert "hunter2!" in found.secrets
@@ -520,10 +530,10 @@ def test_secrets_are_made_anew_for_a_step() -> None:
 def test_a_secret_is_not_in_messages() -> None:
     definitions = {"password": PASSWORD, "n": long("password")}
     with pytest.raises(ParamError) as broken:
-        evaluate_workflow(definitions, context())
+        evaluated_run(definitions)
     assert "hunter2" not in "".join(format_exception(broken.value))
     with pytest.raises(ParamError) as broken:
-        evaluate_workflow({"password": PASSWORD, "n": sel("throw 'it is ' + password")}, context())
+        evaluated_run({"password": PASSWORD, "n": sel("throw 'it is ' + password")})
     assert "hunter2" not in "".join(format_exception(broken.value))
     assert MASK in str(broken.value)
 
@@ -534,7 +544,7 @@ def test_a_secret_of_another_type() -> None:
 
 def test_references_in_raw_texts_may_be_secret() -> None:
     around = Scope({"password": PASSWORD}, context())
-    found = evaluate_step({"script": text("login $password")}, StepFacts("s"), around, raw=frozenset({"script"}))
+    found = evaluated_step({"script": text("login $password")}, StepFacts("s"), around, raw=frozenset({"script"}))
     assert found.references == {"password": "hunter2!"}
     assert not found.params["script"].is_secret
     assert "hunter2!" in found.secrets
@@ -547,5 +557,5 @@ def test_scopes_of_nested_loops() -> None:
     run = Scope({}, context(), {"base": Param(ParamType.LONG, 100)})
     foreach = Scope({"day": text("d")}, run.context, {}, run, StepFacts("loop"))
     iteration = Scope({}, run.context, {"i": Param(ParamType.LONG, 3), "loop_index": Param(ParamType.LONG, 2)}, foreach)
-    found = evaluate_step({"p": sel("base + i + loop_index + day + RUN_DATE")}, StepFacts("inner"), iteration)
+    found = evaluated_step({"p": sel("base + i + loop_index + day + RUN_DATE")}, StepFacts("inner"), iteration)
     assert found.params["p"].value == "105d20240131"

@@ -17,9 +17,7 @@ from dalsegno.model.params import (
     Tag,
 )
 from dalsegno.spec.params.layers import (
-    carried_over,
     handed_down,
-    restart_definitions,
     step_definitions,
     workflow_definitions,
 )
@@ -259,35 +257,6 @@ def test_workflow_parameters_flow_into_templates() -> None:
     found = step_definitions({"own": text()}, template={"a": text(), "b": text("t")}, workflow=workflow)
     assert {name: item.value for name, item in found.items()} == {"a": "$$x", "b": "${b}", "own": "hello"}
     assert found["a"].source is ParamSource.WORKFLOW_PARAMETER
-
-
-def test_a_restart_carries_values_over() -> None:
-    definitions = {
-        "a": ParamDefinition(L, expression="1 + 1"),
-        "b": ParamDefinition(S, "${a}", mode=ParamMode.IMMUTABLE),
-        "c": ParamDefinition(S, secret="s"),
-    }
-    previous = {
-        "a": Param(L, 2),
-        "b": Param(S, "2", ParamMode.IMMUTABLE),
-        "c": Param(S, "hidden", is_secret=True),
-        "RUN_TS": Param(L, 5, ParamMode.MUTABLE_ON_START, ParamSource.SYSTEM_DEFAULT),
-        "text": Param(S, "$x"),
-    }
-    base = carried_over(definitions, previous)
-    assert base["a"].value == 2
-    assert base["b"].value == "${a}", "evaluated again"
-    assert base["c"].secret == "s"
-    assert base["RUN_TS"].value == 5
-    assert base["text"].value == "$$x"
-    restarted = restart_definitions(definitions, previous, Layer({"a": text("5")}, ParamSource.RESTART))
-    assert (restarted["a"].value, restarted["a"].source) == (5, ParamSource.RESTART)
-    assert restarted["b"].source is ParamSource.DEFINITION
-    assert restarted["RUN_TS"].source is ParamSource.SYSTEM_DEFAULT
-    with pytest.raises(ParamError, match="'workflow_id' is set by dalsegno alone"):
-        restart_definitions(definitions, previous, Layer({"workflow_id": text("x")}, ParamSource.RESTART))
-    with pytest.raises(ParamError, match="'RUN_TS' is MUTABLE_ON_START"):
-        restart_definitions(definitions, previous, Layer({"RUN_TS": text("6")}, ParamSource.RESTART))
 
 
 def test_handed_down_to_a_subworkflow() -> None:

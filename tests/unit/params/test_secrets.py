@@ -8,7 +8,7 @@ import shlex
 from urllib.parse import quote, quote_plus
 
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
-from dalsegno.spec.params.secrets import MASK, Mask, mask, masked
+from dalsegno.spec.params.secrets import MASK, Mask, mask
 from dalsegno.spec.params.stored import from_stored, param_from_json, param_to_json, to_stored
 
 SECRET = 'pa\'ss "w\\rd"/ü?&'
@@ -52,12 +52,6 @@ PARAMS = {
     "hidden": Param(ParamType.STRING, "hunter2", is_secret=True),
     "nested": Param(ParamType.MAP, {"a": {"b": [1, 2]}}),
 }
-
-
-def test_what_is_shown() -> None:
-    shown = masked(PARAMS)
-    assert shown["plain"] == PARAMS["plain"]
-    assert shown["hidden"].value == MASK
 
 
 def test_what_is_stored() -> None:

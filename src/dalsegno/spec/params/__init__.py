@@ -6,9 +6,9 @@
 Who runs workflows uses it so:
 
     definitions = workflow_definitions(…)                     when a run begins
-    found = evaluate_workflow(definitions, context)           to_stored(found.params) is what is remembered
+    found = Scope(definitions, context).evaluate()            to_stored(found.params) is what is remembered
     run = Scope(definitions, context, from_stored(…))         before each step: the run, as it was remembered
-    found = evaluate_step(step_definitions(…), step, run)     the values for the job, and its secrets
+    found = Scope(step_definitions(…), …, run).evaluate()     the values for the job, and its secrets
     params = apply_outputs(found.params, outputs, context)    after the job
 
 Nothing is evaluated before somebody asks for it: a ``Scope`` is a namespace that makes a value when its name is used,

@@ -329,20 +329,3 @@ class _Used(Mapping[str, Param]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def evaluate_workflow(definitions: ParamDefinitions, context: Context, known: Params | None = None) -> Evaluated:
-    """The parameters of a run, when it begins."""
-    return Scope(definitions, context, known or {}).evaluate()
-
-
-def evaluate_step(
-    definitions: ParamDefinitions,
-    step: StepFacts,
-    around: Scope,
-    *,
-    known: Params | None = None,
-    raw: frozenset[str] = frozenset(),
-) -> Evaluated:
-    """The parameters of a step, before it starts; ``around`` is the scope of its run or of its iteration."""
-    return Scope(definitions, around.context, known or {}, around, step, raw).evaluate()

@@ -9,7 +9,6 @@ from dalsegno.model.params import (
     InternalMode,
     ParamDefinition,
     ParamDefinitions,
-    ParamMode,
     Params,
     ParamSource,
     ParamType,
@@ -74,27 +73,6 @@ def _overwritten(defaults: ParamDefinitions, layers: Iterable[Layer]) -> Layer:
     """Of the defaults, those that are given again above."""
     names = {name for layer in layers for name in layer.params if name in defaults}
     return Layer({name: defaults[name] for name in names}, ParamSource.SYSTEM_DEFAULT)
-
-
-def carried_over(definitions: ParamDefinitions, previous: Params) -> dict[str, ParamDefinition]:
-    """The base of a restart: values stay those of the previous run, while IMMUTABLE ones are evaluated again.
-
-    So are secret ones, whose values nobody kept.
-    """
-    base = dict(definitions)
-    for name, param in previous.items():
-        if name in definitions and (param.mode is ParamMode.IMMUTABLE or param.is_secret):
-            continue
-        validator = definitions[name].validator if name in definitions else None
-        definition = as_definition(param.value, param.type, mode=param.mode)
-        base[name] = replace(definition, source=param.source, validator=validator)
-    return base
-
-
-def restart_definitions(definitions: ParamDefinitions, previous: Params, *runs: Layer) -> dict[str, ParamDefinition]:
-    """All definitions of a restarted run: those of the previous one with its values, and what the restart brings."""
-    layers = (Layer(carried_over(definitions, previous), ParamSource.SYSTEM), *runs)
-    return settled(merge(_overwritten(_OF_RUNS, layers), *layers))
 
 
 def handed_down(params: Params, definitions: ParamDefinitions) -> dict[str, ParamDefinition]:

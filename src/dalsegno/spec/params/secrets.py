@@ -7,11 +7,10 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from dalsegno.model.params import Param, Params
+from dalsegno.model.params import Param
 
 MASK = "******"
 #: Shorter lines of a long secret, and texts made of one, are too common in other texts to be cut out of them.
@@ -44,11 +43,6 @@ class Mask:
 def mask(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets."""
     return Mask(secrets)(text)
-
-
-def masked(params: Params) -> dict[str, Param]:
-    """Parameters as they may be seen: a value that a secret went into is not."""
-    return {name: replace(param, value=MASK) if param.is_secret else param for name, param in params.items()}
 
 
 def texts_of(param: Param) -> Iterator[str]:
