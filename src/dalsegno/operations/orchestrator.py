@@ -25,6 +25,7 @@ from dalsegno.engine.node import Node
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import Scopes
 from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, restarted_with
+from dalsegno.engine.turn import Means
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import DalsegnoError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.params import ParamSource
@@ -489,12 +490,12 @@ class Orchestrator:
     def engine(self, roots: Sequence[str] | None = None) -> Engine:
         """What runs steps, of these runs and what belongs to them, or of all."""
         jobs = Jobs(self.settings, runner, self.clock)
-        worker = Worker(self.store, self.scopes, jobs, self.clock, self.versions.named, self._tidy_up)
+        means = Means(self.store, self.scopes, jobs, self.clock, self.versions.named)
         return Engine(
             self.store,
             # Its own: a ledger is for one thread.
             Ledger(self.store, self.node.id, self.versions.blueprint, roots),
-            worker,
+            Worker(means, self._tidy_up),
             self.node,
             clock=self.clock,
             threads=self.settings.workers,

@@ -1,0 +1,90 @@
+"""The turn of a step that is a job: start it or find it again, stay with it to its end, take its outputs."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+from dalsegno.engine.captures import processed_by
+from dalsegno.engine.jobs import Left
+from dalsegno.engine.records import Report
+from dalsegno.engine.turn import Turn
+from dalsegno.errors import DalsegnoError, ParamError
+from dalsegno.model.outcomes import Stopped, Succeeded
+from dalsegno.model.retries import Retries
+from dalsegno.model.runs import LeaseLost
+from dalsegno.model.workflow import JobStep
+from dalsegno.spec.params.context import Evaluated
+from dalsegno.spec.params.durations import retry_policy_of
+from dalsegno.spec.params.outputs import apply_outputs
+from dalsegno.spec.params.stored import to_stored
+from dalsegno.steps.outputs import SIGNALS, signals_in
+
+log = logging.getLogger(__name__)
+
+
+class JobTurn(Turn):
+    step: JobStep
+
+    def take(self) -> Report:
+        match self.step.type.lower():
+            case "noop":
+                found = self.scope().evaluate()
+                return self.ended(Succeeded(), params=to_stored(found.params))
+            case "sleep":
+                return self._sleep()
+        if self.state.ending is not None:
+            return self._end_job()
+        runner = self.means.jobs.runner(self.step.type)
+        found = self.scope(raw=runner.raw).evaluate()
+        self.retries = self._retries()
+        known = self.memory
+        processed = processed_by(
+            self.means.store, self.means.blueprint, self.run.row, self.run.blueprint, self.flow.id, self.step.id
+        )
+        outcome = self.means.jobs.follow(
+            runner, self.claim, known.handle, known.deadline, found, self.scope(), processed, self.signals, self.note
+        )
+        if isinstance(outcome, Left):
+            lost = self.report(LeaseLost(self.step.id, self.state.fence))
+            return replace(lost, is_bound=outcome.is_bound)
+        if isinstance(outcome, Stopped):
+            return self.ended(outcome, params=to_stored(found.params))
+        outputs = {name: value for name, value in outcome.outputs.items() if name != SIGNALS}
+        self.told = signals_in(outcome.outputs.get(SIGNALS))
+        after = apply_outputs(
+            found.params, outputs, self.scope().context, definitions=self.step.params, secrets=found.secrets
+        )
+        self.scope(raw=runner.raw, known=after)
+        return self.ended(outcome, params=to_stored(after), outputs=outputs)
+
+    def _retries(self) -> Retries:
+        """How often to try again; a policy that has no value must not keep a step from being run."""
+        try:
+            return retry_policy_of(self.step.retry_policy, self.scope().text)
+        except ParamError as error:
+            log.warning("step %s: retry_policy has no value, so the default counts: %s", self.step.id, error)
+            return Retries()
+
+    def _end_job(self) -> Report:
+        """The step is to be ended, and whoever had it is gone: end what it left behind."""
+        runner = self.means.jobs.runner(self.step.type)
+        # Without a handle, too: it may have died after it began the job, and before that was stored.
+        if self.state.fence > 1:
+            found: Evaluated | None = None
+            # Where a job runs elsewhere they say how to end it; what has no value must not keep one from being ended.
+            with suppress(DalsegnoError):
+                found = self.scope(raw=runner.raw).evaluate()
+            self.means.jobs.cancel(runner, self.claim, self.memory.handle, found)
+        return self.ended(Stopped())
+
+    def _sleep(self) -> Report:
+        if self.memory.handle is not None:
+            return self.ended(Succeeded())
+        found = self.scope().evaluate()
+        seconds = found.params["sleep_seconds"].value if "sleep_seconds" in found.params else 3
+        until = self.now + timedelta(seconds=float(str(seconds)))
+        stored = to_stored(found.params)
+        return self.waits({"until": until.isoformat()}, until=until, params=stored, deadline=self.deadline())
