@@ -10,6 +10,7 @@ form alone, with a history 1, 4 and 16 times as long. The last line is JSON.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ from examples.playback.place import Place, place
 ROWS, DAYS, RUNS = 64_000_000, 25, 3
 FIRST = date(2026, 1, 1)
 #: Of the runs with a longer history: events a day, and how much longer.
-GROWTH_EVENTS, GROWTH_DAYS, LENGTHS, GROWTH_RUNS = 20_000, 24, (1, 4, 16), 3
+GROWTH_EVENTS, GROWTH_DAYS, LENGTHS, GROWTH_RUNS = 20_000, 24, (1, 4, 16), 9
 WARM_UP_EVENTS, WARM_UP_RUNS = 5_000, 2
 #: How many days dalsegno audit looks at.
 AUDITED = 2
@@ -143,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--warm-up", type=int, default=WARM_UP_RUNS, help="days that pass in a small lake before")
     parser.add_argument("--growth-events", type=int, default=GROWTH_EVENTS, help="events a day with a longer history")
     parser.add_argument("--without-growth", action="store_true")
+    parser.add_argument("--only-growth", action="store_true")
     parser.add_argument("--forms", nargs="*", default=list(COPIES), help="beside the incremental one")
     parser.add_argument("--folder", type=Path, default=Path("build"), help="where to make the tables, for a while")
     parser.add_argument("--chart", type=Path, help="where to draw the charts, such as docs/images")
@@ -157,14 +159,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with place(folder, {**SPARK, **event_log_conf(log)}, MEMORY) as made:
             made.push(*WORKFLOWS)
             meter = Meter(log, made.server.java)
+            forms = [] if options.only_growth else options.forms
             if options.warm_up:
                 _say("warms up")
-                _simulate(made, meter, "warm", WARM_UP_EVENTS, 24, options.warm_up, options.forms, folder, Results())
-            events = options.rows // options.days
-            _simulate(made, meter, "media", events, options.days, options.runs, options.forms, folder, results)
+                _simulate(made, meter, "warm", WARM_UP_EVENTS, 24, options.warm_up, forms, folder, Results())
+            if not options.only_growth:
+                events = options.rows // options.days
+                _simulate(made, meter, "media", events, options.days, options.runs, forms, folder, results)
             if not options.without_growth:
                 _grow(made, meter, options.growth_events, results)
-    pipeline_report.show(results, options.chart)
+    if options.only_growth:
+        print(json.dumps({"growth_16x": results.growth_16x()}))
+    else:
+        pipeline_report.show(results, options.chart)
 
 
 def _simulate(
@@ -251,7 +258,10 @@ def _grow(made: Place, meter: Meter, events: int, results: Results) -> None:
         lakes[length] = (lake, lake.create(GROWTH_DAYS * length), incremental(made, lake.tables))
         _say(f"{GROWTH_DAYS * length} days of history")
     for number in range(1, GROWTH_RUNS + 1):
-        for length, (lake, last, form) in lakes.items():
+        # Each has to be the first one day, and the last another.
+        turn = number % len(LENGTHS)
+        for length in (*LENGTHS[turn:], *LENGTHS[:turn]):
+            lake, last, form = lakes[length]
             day = last + timedelta(number)
             lake.arrive(day, day)
             cost = sum((meter.measure(form.run, stage, day) for stage in STAGES), Cost())
