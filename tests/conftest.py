@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.services.rest_catalog import RestCatalog, class_path, running_rest_ca
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: Every Spark of the tests lives for a minute or two: what a compiler does for longer lives is not worth its time then.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
