@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dalsegno.engine.engine import Engine
+from dalsegno.engine.ledger import KEPT_SECONDS
 from dalsegno.model.runs import Ending
 from dalsegno.operations.run_views import RunView
 from dalsegno.store import runs
@@ -58,6 +59,28 @@ def test_what_has_ended_is_not_remembered(place: Place) -> None:
     assert place.orchestrator.run(run.id).status is SUCCEEDED
     # Two iterations at a time, of two each, in the run itself: not all of the thirty that there were.
     assert max(most.values()) <= 7, most
+
+
+def test_what_another_process_ended_is_not_remembered_for_ever(either_place: Place) -> None:
+    """Nobody tells a process that a run of which it has done a part has ended elsewhere."""
+    place, seconds = either_place, [1000.0]
+    for name in "v", "w":
+        place.push(name, shell("a", "true"))
+    first = place.start("v")
+    ledger = joined(place, first).ledger
+    ledger.roots, ledger.stopwatch = None, lambda: seconds[0]
+
+    def remembered_after(later: float) -> set[str]:
+        seconds[0] += later
+        ledger.claim_due(place.orchestrator.clock(), capacity=10)
+        return set(ledger._known)
+
+    assert remembered_after(0) == {first.id}
+    place.orchestrator.end(first.id, Ending.KILL)
+    second = place.start("w")
+    assert remembered_after(KEPT_SECONDS - 1) == {first.id, second.id}
+    assert remembered_after(2) == {second.id}
+    assert remembered_after(KEPT_SECONDS) == set()
 
 
 def _most_remembered(engine: Engine, run_id: str) -> dict[str, int]:

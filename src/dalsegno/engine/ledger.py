@@ -8,7 +8,8 @@ again. So any number of processes may keep a ledger of the same runs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -26,8 +27,8 @@ from dalsegno.store.asking import Row
 
 log = logging.getLogger(__name__)
 
-#: How many runs are remembered: others may finish a run, and nobody tells us.
-_KEPT = 1000
+#: How many runs are remembered, and for how long if nobody asks: others may finish a run, and nobody tells us.
+_KEPT, KEPT_SECONDS = 1000, 60.0
 #: How many messages are tried before they are left to those who are at them.
 _TRIED = 10
 
@@ -35,12 +36,21 @@ _TRIED = 10
 class Ledger:
     """The runs that one process looks after. It is used by one thread at a time."""
 
-    def __init__(self, store: Store, node_id: str, blueprints: Blueprints, roots: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        node_id: str,
+        blueprints: Blueprints,
+        roots: Sequence[str] | None = None,
+        stopwatch: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.store = store
+        self.stopwatch = stopwatch
         #: Whose steps may be claimed: of these runs and what belongs to them; None: of all.
         self.roots = roots
         self.node_id = node_id
         self.blueprints = blueprints
+        #: Those that were asked for last come last.
         self._known: dict[str, OpenRun] = {}
 
     def record(self, reports: Sequence[Report], now: datetime, *, capacity: int = 0) -> Recorded:
@@ -110,13 +120,22 @@ class Ledger:
                 entry = Entry(connection, self._known, self.blueprints, self.node_id, now, self.roots)
                 yield entry
             _log(entry)
-            while len(self._known) > _KEPT:
-                self._known.pop(next(iter(self._known)))
+            self._forget_unused(entry)
         except BaseException:
             # What was decided was not saved: it must not be remembered either.
             for run_id in entry.opened if entry else ():
                 self.forget(run_id)
             raise
+
+    def _forget_unused(self, entry: Entry) -> None:
+        now = self.stopwatch()
+        for run in entry.opened.values():
+            run.used = now
+        while self._known:
+            first = next(iter(self._known))
+            if len(self._known) <= _KEPT and self._known[first].used >= now - KEPT_SECONDS:
+                break
+            self.forget(first)
 
 
 def _log(entry: Entry) -> None:

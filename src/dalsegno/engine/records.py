@@ -63,6 +63,8 @@ class OpenRun:
     loops: dict[tuple[str, str], Params] = field(default_factory=dict)
     #: The definitions of its parameters, once somebody needed them.
     definitions: ParamDefinitions | None = None
+    #: When somebody last asked for it, by a stopwatch.
+    used: float = 0.0
 
     @property
     def id(self) -> str:
