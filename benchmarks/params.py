@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from dalsegno.model.params import Param, ParamDefinition, ParamDefinitions, ParamType
 from dalsegno.spec.params.context import Context
-from dalsegno.spec.params.evaluation import Scope, evaluate_step
+from dalsegno.spec.params.evaluation import Scope
 from dalsegno.spec.params.facts import NothingThere, RunFacts, StepFacts
 from dalsegno.spec.params.layers import step_definitions
 from dalsegno.spec.params.loops import iteration_count, iteration_params
@@ -37,7 +37,7 @@ def all_iterations(definitions: ParamDefinitions) -> None:
     for index in range(iteration_count(LOOP)):
         run = Scope({}, Context(RunFacts("wf", 1, 1, NOW), NOW, Sel(), NothingThere(), str), RUN)
         iteration = Scope({}, run.context, iteration_params(LOOP, index), run)
-        evaluate_step(step_definitions(definitions), StepFacts("job2"), iteration)
+        Scope(step_definitions(definitions), run.context, {}, iteration, StepFacts("job2")).evaluate()
 
 
 def microseconds(definitions: ParamDefinitions) -> float:
