@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
-from dalsegno.spec import sel
 from dalsegno.steps import http_polling
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.fields import Fields
 from dalsegno.steps.http_answers import GoesOn, judged
-from dalsegno.steps.http_requests import COMMAND, EXIT_CODES, OUTPUT_LIMIT, request_of
+from dalsegno.steps.http_requests import COMMAND, EXIT_CODES, OUTPUT_LIMIT, http_fields, request_of
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.supervision import Ended, Job
 
@@ -41,9 +39,7 @@ class HttpRunner(ProcessRunner):
             super().cancel(work)
 
     def job(self, work: Work) -> Job:
-        if isinstance(expression := work.params.get("state_expr"), str):
-            sel.parse(expression)
-        request = request_of(work, Fields(work, "http", http_polling.FIELDS))
+        request = request_of(work, http_fields(work))
         return command_job(work, "http", list(COMMAND), input=json.dumps(request))
 
     def outcome(self, work: Work, ended: Ended) -> Outcome:

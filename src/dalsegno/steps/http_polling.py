@@ -18,15 +18,13 @@ from urllib.parse import quote
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
-from dalsegno.spec import sel
 from dalsegno.steps.attempt_log import AttemptLog
 from dalsegno.steps.contract import Finished, Progress, Running, Started, Work
 from dalsegno.steps.fields import Fields
 from dalsegno.steps.http_answers import GoesOn, by_status, judged
 from dalsegno.steps.http_job import Refusal, checked_url, origin, without_private
-from dalsegno.steps.http_requests import answer_to, headers_of, method_of, request_of
+from dalsegno.steps.http_requests import answer_to, headers_of, http_fields, method_of, request_of
 
-FIELDS = frozenset({"url", "method", "headers", "body", "timeout", "follow_redirects", "poll"})
 DEFAULT_EVERY = 5.0
 
 _POLL_FIELDS = frozenset({"url", "headers", "every", "cancel"})
@@ -148,14 +146,12 @@ class _Step:
 
     @classmethod
     def of(cls, work: Work) -> _Step:
-        fields = Fields(work, "http", FIELDS)
+        fields = http_fields(work)
         polling = _inner(work, "http.poll", fields.mapping("poll"), _POLL_FIELDS)
         cancelling = None
         if polling.values.get("cancel") is not None:
             cancelling = _inner(work, "http.poll.cancel", polling.mapping("cancel"), _CANCEL_FIELDS)
             method_of(cancelling, "DELETE")
-        if isinstance(expression := work.params.get("state_expr"), str):
-            sel.parse(expression)
         every = polling.seconds("every", DEFAULT_EVERY)
         return cls(work, fields, polling, cancelling, every, AttemptLog(work.log, work.secrets))
 

@@ -12,12 +12,14 @@ from typing import Any
 
 from dalsegno.errors import UserError
 from dalsegno.model.outcomes import Failed, FailureKind
+from dalsegno.spec import sel
 from dalsegno.steps import http_job
 from dalsegno.steps.contract import Work
 from dalsegno.steps.environment import job_environment
 from dalsegno.steps.fields import Fields
 from dalsegno.steps.outputs import read_outputs
 
+FIELDS = frozenset({"url", "method", "headers", "body", "timeout", "follow_redirects", "poll"})
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 DEFAULT_SECONDS = 30.0
 COMMAND = (sys.executable, "-I", "-S", http_job.__file__)
@@ -29,6 +31,13 @@ OUTPUT_LIMIT = 8 * http_job.BODY_LIMIT
 #: How much longer than the request its process may take, on a machine that is busy.
 _PROCESS_SECONDS = 30.0
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def http_fields(work: Work) -> Fields:
+    """What the step says, ``state_expr`` included if it has one, or an error about it."""
+    if isinstance(expression := work.params.get("state_expr"), str):
+        sel.parse(expression)
+    return Fields(work, "http", FIELDS)
 
 
 def request_of(work: Work, fields: Fields) -> dict[str, Any]:
