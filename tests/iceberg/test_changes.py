@@ -232,7 +232,9 @@ def test_without_keys_a_row_is_known_by_its_id_if_it_has_one(place: Place) -> No
     source.sql("update {t} set id = 300 where id = 3", "update {t} set v = v + 1 where id = 4")
     source.sql("update {t} set v = v - 1 where id = 4", "delete from {t} where id = 5")
     source.insert("5, 'd2', 5")
-    assert Told.by(place, source.capture(operations=["append", "overwrite", "delete"])).by_type == {
+    changes = source.capture(operations=["append", "overwrite", "delete"])
+    assert "a delete and an insert" in changes.details["may_be_more"]
+    assert Told.by(place, changes).by_type == {
         "update_before": Counter([(3, "d0", 3)]),
         "update_after": Counter([(300, "d0", 3)]),
         "delete": Counter([(5, "d2", 5)]),
@@ -250,13 +252,16 @@ def test_upserts_keys_and_ranges(place: Place, version: int, modes: dict[str, st
     upserts = source.capture(consumer="upserts", changes="upserts", keys=["id"])
     # On version 3 nothing is compared: the ids of rows tell.
     assert (upserts.before is None) == (version == 3)
+    assert (upserts.details["may_be_more"] is not None) == (version == 3)
     found = Counter(row[:3] for row in place.spark_rows(upserts.query()).elements())
     assert found == Counter([(4, "d1", 100), (70, "d7", 70)])
     keys = source.capture(consumer="keys", changes="keys", keys=["id"])
     assert place.spark_rows(keys.query()) == numbered(4, 5, 70)
+    assert keys.details["may_be_more"] is None
     ranges = source.capture(consumer="range", changes="range", keys=["id"], ranges=["day"], partitions=True)
     assert (ranges.ranges["day"]["min"], ranges.ranges["day"]["max"]) == ("d1", "d7")
     assert {part["values"]["day"] for part in ranges.partitions or ()} == {"d1", "d2", "d7"}
+    assert "of whole files" in ranges.details["may_be_more"]
 
 
 def test_a_row_that_came_back_by_a_rollback_is_an_upsert(place: Place) -> None:

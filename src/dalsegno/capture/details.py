@@ -23,7 +23,7 @@ from dalsegno.iceberg.pins import Pin
 from dalsegno.iceberg.predicates import partition_filters
 from dalsegno.iceberg.ranges import column_ranges
 from dalsegno.iceberg.swaps import swaps_between
-from dalsegno.model.captures import Manner, Role
+from dalsegno.model.captures import ChangeKind, Manner, Role
 from dalsegno.model.snapshots import History, Snapshot
 from dalsegno.plan.forecast import Cost
 from dalsegno.plan.increments import Increment, Treatment, goes_on
@@ -148,12 +148,27 @@ def _keys(layout: Layout, deleted: Contents) -> dict[str, Any]:
 def exactness(increment: Increment) -> dict[str, Any]:
     """Whether the rows handed over are the ones that changed, and if not, what they may be more or less."""
     if increment.manner.compares_ends or not increment.removing:
-        return {"exact": True, "inexact_because": None}
+        return {"exact": True, "inexact_because": None, "may_be_more": _over_delivered(increment)}
     return {
         "exact": False,
         "inexact_because": f"{len(increment.removing)} of the snapshots also removed rows: rows that they only carried "
         "over are handed over again, and those that they removed are not told; ask for before_after to be exact",
+        "may_be_more": None,
     }
+
+
+def _over_delivered(increment: Increment) -> str | None:
+    """What may be told as changed though its values are as they were; None if nothing is."""
+    manner = increment.manner
+    if increment.is_line and not increment.removing:
+        return None
+    if manner.changes is ChangeKind.RANGE:
+        return "partitions and ranges are those of whole files, of which only some rows may have changed"
+    if manner.is_told_by_one_end:
+        return "rows that were written again as they were are told as well, because row ids tell when a row was written"
+    if manner.by_row_id and not manner.keys:
+        return "rows that were written anew as they were have new row ids: in Spark, each is a delete and an insert"
+    return None
 
 
 def look_into(

@@ -81,6 +81,8 @@ class TablePlan:
     #: Whether the rows handed over would be the ones that changed, and if not, why; None if it is refused.
     exact: bool | None
     inexact_because: str | None
+    #: What may be told as changed though its values are as they were; None if nothing is.
+    may_be_more: str | None
     #: Why a capture would be refused: code, message, hint.
     refusal: dict[str, str | None] | None
     #: A capture that was made before and would be handed out again.
@@ -142,7 +144,7 @@ class _TablePlanner:
         few = sum(take.cost.files or 0 for take in takes) <= MANY_FILES
         files = self._events(increment, takes) if few and takes else None
         bars, missed = lateness(files, self.question.lookback_days) if files is not None else (None, None)
-        exact = exactness(increment) if increment else {"exact": None, "inexact_because": None}
+        exact = exactness(increment) if increment else dict.fromkeys(("exact", "inexact_because", "may_be_more"))
         costs = {role: each.cost for role, each in contents.items()}
         lookback, unknown = self._lookback()
         pending = self.lake.store.pending(self.question.consumer, self.table.name)

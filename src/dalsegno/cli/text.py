@@ -96,11 +96,17 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
     yield from _partition_lines(details["partitions"])
     for name, values in details["ranges"].items():
         yield f"  {name:<14} {_range(values)}"
-    if not details.get("exact", True):
-        yield f"  NOT EXACT      {details['inexact_because']}"
+    yield from _exactness(details.get("inexact_because"), details.get("may_be_more"))
     if details["schema_changed"]:
         yield "  schema         changed inside the range; the change table has the newest"
     yield f"  history        {details['pin']}"
+
+
+def _exactness(inexact_because: str | None, may_be_more: str | None) -> Iterable[str]:
+    if inexact_because:
+        yield f"  NOT EXACT      {inexact_because}"
+    if may_be_more:
+        yield f"  may be more    {may_be_more}"
 
 
 def _amounts(details: Mapping[str, Any]) -> str:
@@ -288,8 +294,7 @@ def _plan(plan: TablePlan) -> Iterable[str]:
     if plan.refusal:
         yield f"  REFUSED        {plan.refusal['message']}"
         yield f"                 → {plan.refusal['hint']}"
-    if plan.exact is False:
-        yield f"  NOT EXACT      {plan.inexact_because}"
+    yield from _exactness(plan.inexact_because, plan.may_be_more)
     for kind, count in plan.snapshots.items():
         yield f"  snapshots      {count:,} {kind}"
     yield f"  behind         {_behind(plan)}"

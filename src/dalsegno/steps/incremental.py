@@ -273,6 +273,8 @@ def _sentence(captured: CapturedTable, changes: Changes) -> str:
     details = captured.details
     again = ", as an earlier run left it" if changes.is_resumed else ""
     exact = "" if details["exact"] else f"; not exact: {details['inexact_because']}"
+    if details.get("may_be_more"):
+        exact = f"; it may be more: {details['may_be_more']}"
     more = "; what came later waits for the next run" if details.get("has_more") else ""
     return (
         f"Captured {captured.table} up to {captured.upto}{again}: {details['rows']:,} rows in {details['files']:,} "
