@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Every Spark of the tests lives for a minute or two: what a compiler does for longer lives is not worth its time then.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
-#: For tables of a few rows, Spark takes longer to compile code and to plan anew than to do the work.
-FOR_FEW_ROWS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+#: And for tables of a few rows, it takes longer to generate code and to plan anew than to do the work.
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Dspark.sql.codegen.wholeStage=false",
+    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
+    "-Dspark.sql.adaptive.enabled=false",
+    "-Dspark.sql.shuffle.partitions=1",
+)
+os.environ.setdefault("JAVA_TOOL_OPTIONS", " ".join(JAVA_OPTIONS))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,7 +53,7 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     from dalsegno.spark.session import local_session
 
     with uncaptured(pytestconfig):
-        session = local_session(FOR_FEW_ROWS, app_name="dalsegno-tests", packages=(SQLITE_JDBC, POSTGRES_JDBC))
+        session = local_session({}, app_name="dalsegno-tests", packages=(SQLITE_JDBC, POSTGRES_JDBC))
     yield session
     session.stop()
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -20,13 +20,14 @@ from dalsegno import Lake
 from dalsegno.errors import PlatformError
 from tests.chaos.node import live
 from tests.chaos.wires import Wire
-from tests.chaos.workload import STARTED, push_all
+from tests.chaos.workload import COPIED, STARTED, push_all
 from tests.engine.support import Place
 from tests.processes import PROCESSES
 from tests.services.postgres import Postgres
 
 NODES = 3
 _ROWS = pa.schema([("id", pa.int64())])
+Asked = TypeVar("Asked")
 
 
 @dataclass
@@ -55,6 +56,10 @@ class Storm:
         self.chance = random.Random(seed)
         self.done: Counter[str] = Counter()
         self.rows = 0
+        #: The numbers of the signals that were announced and have to begin a run, each one of its own.
+        self.news: list[int] = []
+        #: What steps wait for that nobody has announced yet.
+        self._unanswered: list[int] = []
         self._database = postgres.create_database()
         catalog = postgres.url(postgres.create_database())
         (folder / "dalsegno.toml").write_text(
@@ -101,6 +106,8 @@ class Storm:
 
     def calm(self) -> None:
         """All is well again, but for clocks that are ahead, so that whatever is due every two minutes is due."""
+        while self._unanswered:
+            self._answer()
         for timer in self._later:
             timer.join()
         for node in self.nodes:
@@ -154,22 +161,36 @@ class Storm:
         if number % 5 == 0:
             self._append()
             self.start("copies", str(number))
+        if number % 3 == 0:
+            announced = self._insist(lambda: self.place.orchestrator.signals.announce("news", key=str(number)))
+            self.news.append(announced.id)
+            self.start("waits", str(number), n=number)
+            self._unanswered.append(number)
+            if self.chance.random() < 0.5:
+                self._answer()
 
-    def start(self, workflow_id: str, key: str) -> None:
-        """Once, however often the database fails in between."""
+    def start(self, workflow_id: str, key: str, **params: int) -> None:
+        self._insist(lambda: self.place.orchestrator.start(workflow_id, params, idempotency_key=key))
+
+    def _answer(self) -> None:
+        """Announce what a step waits for, perhaps before it has begun to."""
+        n = self._unanswered.pop(0)
+        self._insist(lambda: self.place.orchestrator.signals.announce("answer", {"n": n}, key=str(n)))
+
+    @staticmethod
+    def _insist(ask: Callable[[], Asked]) -> Asked:
+        """Whatever is asked for with a key is done once, however often the database fails in between."""
         while True:
             try:
-                self.place.orchestrator.start(workflow_id, idempotency_key=key)
+                return ask()
             except PlatformError:
                 time.sleep(0.1)
-            else:
-                return
 
     def _make_tables(self) -> None:
         with Lake.open(self.place.orchestrator.settings) as lake:
             catalog = lake.catalog("lake").pyiceberg
             catalog.create_namespace("db")
-            for name in ("source", "target"):
+            for name in (*COPIED, *COPIED.values()):
                 catalog.create_table(f"db.{name}", _ROWS)
         self._append()
 
@@ -177,9 +198,10 @@ class Storm:
         ids = list(range(self.rows, self.rows + 10))
         self.rows += len(ids)
         with Lake.open(self.place.orchestrator.settings) as lake:
-            lake.catalog("lake").pyiceberg.load_table("db.source").append(pa.table({"id": ids}, schema=_ROWS))
+            for name in COPIED.values():
+                lake.catalog("lake").pyiceberg.load_table(f"db.{name}").append(pa.table({"id": ids}, schema=_ROWS))
 
-    def copied(self) -> list[int]:
+    def copied(self, workflow: str) -> list[int]:
         with Lake.open(self.place.orchestrator.settings) as lake:
-            found = lake.catalog("lake").pyiceberg.load_table("db.target").scan().to_arrow()
+            found = lake.catalog("lake").pyiceberg.load_table(f"db.{workflow}").scan().to_arrow()
         return sorted(found.column("id").to_pylist())

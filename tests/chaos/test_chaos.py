@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, select
 from dalsegno.clock import from_millis
 from dalsegno.store import run_tables, runs
 from tests.chaos.storm import Storm
-from tests.chaos.workload import BEAT_MINUTES, BEATS, ENDS
+from tests.chaos.workload import BEAT_MINUTES, BEATS, COPIED, ENDS
 from tests.services.postgres import running_postgres
 
 pytestmark = pytest.mark.postgres
@@ -32,6 +32,8 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, pytestconfig: pytest.Config)
             storm.calm()
             storm.start("copies", "last")
             _wait(storm, lambda: all(storm.place.orchestrator.list_runs(beat) for beat in BEATS))
+            # Nobody starts this one.
+            _wait(storm, lambda: len(storm.copied("follows")) >= storm.rows)
             # These would go on for ever.
             for beat in BEATS:
                 storm.place.orchestrator.versions.deactivate(beat)
@@ -42,7 +44,9 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, pytestconfig: pytest.Config)
             _every_attempt_ran_once(connection, tmp_path / "lines")
             _every_due_time_was_fired_once(connection)
             _nothing_is_held(connection)
-        assert storm.copied() == list(range(storm.rows))
+            _every_signal_began_one_run(connection, storm.news)
+        for workflow in COPIED:
+            assert storm.copied(workflow) == list(range(storm.rows)), workflow
         storm.place.orchestrator.close()
 
 
@@ -92,9 +96,14 @@ def _every_due_time_was_fired_once(connection: Connection) -> None:
         assert {later - earlier for earlier, later in pairwise(planned)} <= {timedelta(minutes=BEAT_MINUTES)}
 
 
+def _every_signal_began_one_run(connection: Connection, news: list[int]) -> None:
+    found = connection.execute(select(run_tables.runs.c.initiator).where(run_tables.runs.c.workflow_id == "hears"))
+    assert sorted(number for each in found.scalars() for number in each["signal_ids"].values()) == sorted(news)
+
+
 def _nothing_is_held(connection: Connection) -> None:
-    """No permit, no claim, no message, no capture is left over."""
-    for table in (run_tables.permits, run_tables.inbox):
+    """No permit, no claim, no message, no signal on its way to a trigger is left over."""
+    for table in (run_tables.permits, run_tables.inbox, run_tables.signal_arrivals):
         assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 0
     claimed = select(func.count()).select_from(run_tables.steps).where(run_tables.steps.c.lease_owner.is_not(None))
     assert connection.execute(claimed.where(run_tables.steps.c.lease_until.is_not(None))).scalar_one() == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.engine.support import Json, Place, foreach, long, loop_while, noop, shell, subworkflow
+from tests.engine.support import Json, Place, expression, foreach, long, loop_while, noop, shell, subworkflow
 
 #: Runs of these start by themselves, as often as a trigger may.
 BEATS, BEAT_MINUTES = tuple(f"beat{number}" for number in range(5)), 2
@@ -18,6 +18,9 @@ ENDS = {
     "stumbling": "SUCCEEDED",
     "failing": "FAILED",
     "copies": "SUCCEEDED",
+    "follows": "SUCCEEDED",
+    "hears": "SUCCEEDED",
+    "waits": "SUCCEEDED",
     **dict.fromkeys(BEATS, "SUCCEEDED"),
 }
 #: Those that are started at random.
@@ -26,21 +29,26 @@ STARTED = ("chain", "pair", "many", "again", "above", "stumbling", "failing")
 _AT_ONCE = {"error_retry_limit": 3, "backoff": {"type": "FIXED_BACKOFF", "error_retry_backoff_in_secs": 1}}
 _NEVER = {"error_retry_limit": 0}
 
+#: Somebody starts the first; the second starts by itself when there is something new.
+COPIED = {"copies": "source", "follows": "watched"}
 COPIES = """
 Workflow:
-  id: copies
+  id: {workflow}
   jobs:
-    - job: {id: capture, type: IpCapture, ip_capture: {source_tables: [lake.db.source]}}
-    - job: {id: copy, type: Python, python: {file: copy_rows.py}}
-    - job: {id: commit, type: IpCommit, ip_commit: {capture_step: capture}}
+    - job: {{id: capture, type: IpCapture, ip_capture: {{source_tables: [lake.db.{table}]}}}}
+    - job: {{id: copy, type: Python, python: {{file: copy_rows.py}}}}
+    - job: {{id: commit, type: IpCommit, ip_commit: {{capture_step: capture}}}}
   dag: sequential
 """
+FOLLOWS = f"Trigger: {{incremental: {{tables: [lake.db.{COPIED['follows']}]}}}}\n"
 COPY_ROWS = """
+import os
+
 from dalsegno import Lake, job
 
 with Lake.open() as lake:
     catalog = lake.catalog("lake").pyiceberg
-    target = catalog.load_table("db.target")
+    target = catalog.load_table("db." + os.environ["DALSEGNO_WORKFLOW"])
     if not job.is_written(target):
         _, namespace, name = job.change_table().split(".")
         target.append(catalog.load_table((namespace, name)).scan().to_arrow(), snapshot_properties=job.stamp())
@@ -84,4 +92,11 @@ def push_all(place: Place) -> None:
     for beat in BEATS:
         place.push(beat, job("a"), time_triggers=[trigger], properties=parallel)
     (folder / "copy_rows.py").write_text(COPY_ROWS)
-    place.orchestrator.push(COPIES, folder=folder)
+    for workflow, table in COPIED.items():
+        text = COPIES.format(workflow=workflow, table=table)
+        place.orchestrator.push((FOLLOWS if workflow == "follows" else "") + text, folder=folder)
+    place.push("hears", job("a"), signal_triggers=[{"definitions": {"news": {}}}], properties=parallel)
+    answer = {"name": "answer", "match_params": {"n": {"param": expression("n"), "operator": "="}}}
+    place.push(
+        "waits", noop("a", "b"), job("b", signal_dependencies=[answer]), params={"n": long(0)}, properties=parallel
+    )

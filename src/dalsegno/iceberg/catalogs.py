@@ -350,7 +350,7 @@ class SqlCatalog(Catalog):
     def load(self, name: TableName) -> LoadedTable:
         with self._talking(f"load {name}"):
             location = self._metadata_location(name)
-            files = Files(load_file_io({**self.pyiceberg.properties}, location))
+            files = self.files_at(location)
             return LoadedTable(name, parse_metadata(files.read(location)), location, files)
 
     def metadata_location(self, name: TableName) -> str:
@@ -377,6 +377,9 @@ class SqlCatalog(Catalog):
 
     def register(self, name: TableName, metadata_location: str) -> bool:
         return self._insert(name, metadata_location)
+
+    def files_at(self, location: str) -> Files:
+        return Files.at(location, self.pyiceberg.properties)
 
     @cached_property
     def has_views(self) -> bool:
