@@ -365,7 +365,9 @@ def _absolute_folder(catalog: CatalogSettings, root: Path) -> str | None:
 
 
 def _absolute_path(path: str | None, root: Path) -> str | None:
-    return path if path is None or "://" in path else str((root / path).resolve())
+    # Java writes file:/folder where others write file:///folder.
+    is_address = path is not None and ("://" in path or path.startswith("file:/"))
+    return path if path is None or is_address else str((root / path).resolve())
 
 
 def _absolute_url(url: str, root: Path) -> str:

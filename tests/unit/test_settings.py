@@ -111,6 +111,12 @@ def test_one_definition_serves_both(tmp_path: Path) -> None:
     assert spark_configuration(settings.catalog("glue"))[f"{prefix}.glue.type"] == "glue"
 
 
+@pytest.mark.parametrize("address", ["file:/lake", "file:///lake", "s3://bucket/wh", "/lake"])
+def test_an_address_is_no_relative_path(tmp_path: Path, address: str) -> None:
+    settings = written(tmp_path, f'[catalogs.lake]\nuri = "sqlite:///c.db"\nwarehouse = "{address}"\n')
+    assert settings.catalog("lake").warehouse == address
+
+
 def test_what_steps_may_do(tmp_path: Path) -> None:
     settings = written(
         tmp_path,
