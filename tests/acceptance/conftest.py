@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -48,15 +50,28 @@ class Commands:
 
         self._capsys.readouterr()
         code = 0
-        try:
-            app(list(arguments), prog_name="dalsegno")
-        except SystemExit as end:
-            code = int(end.code or 0)
+        with _logging_restored():
+            try:
+                app(list(arguments), prog_name="dalsegno")
+            except SystemExit as end:
+                code = int(end.code or 0)
         printed = self._capsys.readouterr()
         return Done(code, printed.out, printed.err)
 
     def json(self, *arguments: str) -> Any:
         return self(*arguments, "--json").json()
+
+
+@contextmanager
+def _logging_restored() -> Iterator[None]:
+    """A server decides how its whole process logs; this process has other tests to run."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

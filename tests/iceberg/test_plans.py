@@ -55,6 +55,9 @@ def test_both_ends(place: Place, version: int, modes: dict[str, str], kind: str)
     assert (plan.refusal, plan.exact, plan.changes) == (None, True, ChangeKind(kind))
     assert plan.snapshots == {"append: captured": 1, "overwrite: captured": 1}
     changes = source.capture(**wishes)
+    is_told_by_ids = version == 3 and kind == "upserts"
+    for told in (text.plans([plan]), text.changes(changes, None)):
+        assert ("may be more    rows that were written again" in told) == is_told_by_ids
     assert (plan.before is None) == (changes.before is None)
     assert (None if plan.before is None else asdict(plan.before)) == changes.details["before"]
     after = Cost(changes.files, changes.rows, changes.bytes)
