@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Every Spark of the tests lives for a minute or two: what a compiler does for longer lives is not worth its time then.
-#: And for tables of a few rows, it takes longer to generate code and to plan anew than to do the work.
-JAVA_OPTIONS = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Dspark.sql.codegen.wholeStage=false",
-    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
-    "-Dspark.sql.adaptive.enabled=false",
-    "-Dspark.sql.shuffle.partitions=1",
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: For tables of a few rows, it takes longer to generate code and to plan anew than to do the work.
+FOR_FEW_ROWS = (
+    "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN "
+    "-Dspark.sql.adaptive.enabled=false -Dspark.sql.shuffle.partitions=1"
 )
-os.environ.setdefault("JAVA_TOOL_OPTIONS", " ".join(JAVA_OPTIONS))
+os.environ.setdefault("JAVA_TOOL_OPTIONS", f"{SHORT_LIVED} {FOR_FEW_ROWS}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -16,7 +16,7 @@ from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.steps.spark_sessions import local_server
 from dalsegno.store import Store
-from tests.conftest import warm_spark
+from tests.conftest import SHORT_LIVED, warm_spark
 
 pytestmark = pytest.mark.spark
 
@@ -27,8 +27,11 @@ EVENTS = 3000
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Settings]:
-    with warm_spark(tmp_path_factory.mktemp("project"), pytestconfig) as loaded:
-        yield loaded
+    """With a Spark that works as that of users does: other tests have one that is made for few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", SHORT_LIVED)
+        with warm_spark(tmp_path_factory.mktemp("project"), pytestconfig) as loaded:
+            yield loaded
 
 
 class Place:

@@ -379,6 +379,7 @@ class SqlCatalog(Catalog):
         return self._insert(name, metadata_location)
 
     def files_at(self, location: str) -> Files:
+        """Tables are read by the same, not by what PyIceberg chooses, so files can be copied inside one filesystem."""
         return Files.at(location, self.pyiceberg.properties)
 
     @cached_property
