@@ -2,16 +2,23 @@
 
 The same query is run in a session that is open, and as a step: thread, new session, its configuration, query, log,
 outcome, release of the session. The two take turns, because a machine is not equally busy all the time.
+
+Then a step behind a capture, with a store in SQLite and a local catalog: what it costs for each statement to record it,
+and to look at its target. The last line is one JSON object.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from dalsegno.model.runs import RunStatus
+from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import running_servers, stop
@@ -19,22 +26,42 @@ from dalsegno.steps.contract import Finished, Work
 from dalsegno.steps.spark import SparkRunner
 from dalsegno.steps.spark_rows import FETCHED
 from dalsegno.steps.spark_sessions import server_address
+from dalsegno.steps.spark_work import SqlWork
+from dalsegno.store import Store
 
 QUERY = "SELECT count(*) AS n FROM range(1000)"
 ROUNDS, WARM_UP = 10, 30
+#: Statements of the step behind a capture, how often it runs, and what one statement's record may cost.
+STATEMENTS, RUNS, TARGET_MS = 10, 4, 15
+RECORDED = """
+Workflow:
+  id: recorded
+  jobs:
+    - job: {{id: capture, type: IpCapture, ip_capture: {{source_tables: [lake.bench.source]}}}}
+    - job: {{id: write, type: Spark, spark: {{script: "{script}"}}}}
+    - job: {{id: commit, type: IpCommit, ip_commit: {{capture_step: capture}}}}
+  dag: sequential
+"""
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = load(working_folder=Path(folder), environment={})
         try:
-            measure(settings)
+            added = measure(settings)
+            recorded = measure_record(settings)
+            result = {
+                "step_adds_ms": round(added, 1),
+                "bookkeeping_ms_per_statement": round(recorded, 2),
+                "targets_met": recorded <= TARGET_MS,
+            }
+            print(json.dumps(result))
         finally:
             for found, _ in list(running_servers(settings.root)):
                 stop(found)
 
 
-def measure(settings: Settings) -> None:
+def measure(settings: Settings) -> float:
     session = Session(server_address(settings, print), session_id_for("open"))
     numbers = iter(range(10_000))
     for _ in range(WARM_UP):
@@ -48,6 +75,49 @@ def measure(settings: Settings) -> None:
     added = [step - query for step, query in zip(steps, queries, strict=True)]
     for name, values in (("query in an open session", queries), ("step", steps), ("added by the step", added)):
         print(f"{name:<26} median {statistics.median(values):6.0f} ms   {[round(value) for value in sorted(values)]}")
+    return statistics.median(added)
+
+
+def measure_record(settings: Settings) -> float:
+    """What a statement behind a capture takes beyond its execution, in milliseconds: the median of several runs."""
+    session = Session(server_address(settings, print), session_id_for("record"))
+    for statement in (
+        "CREATE NAMESPACE IF NOT EXISTS lake.bench",
+        "CREATE TABLE lake.bench.source (id BIGINT) USING iceberg",
+        "CREATE TABLE lake.bench.target (id BIGINT) USING iceberg",
+    ):
+        session.execute(statement, 1)
+    script = "; ".join(["INSERT INTO lake.bench.target SELECT id FROM ${capture.change_table}"] * STATEMENTS)
+    spent: list[float] = []
+    for name in ("__init__", "outputs_if_done", "resume", "begin", "end", "finish"):
+        setattr(SqlWork, name, timed(getattr(SqlWork, name), spent))
+    found = []
+    orchestrator = Orchestrator(settings, Store.open(settings.store), actor="bench")
+    orchestrator.push(RECORDED.format(script=script))
+    for number in range(RUNS + 1):
+        session.execute(f"INSERT INTO lake.bench.source VALUES ({number})", 1)
+        spent.clear()
+        done = orchestrator.finish(orchestrator.start("recorded", {}).id)
+        assert done.status is RunStatus.SUCCEEDED, done.reason
+        if number:
+            found.append(sum(spent) / STATEMENTS)
+    orchestrator.close()
+    session.release()
+    print(
+        f"recorded per statement     median {statistics.median(found):6.1f} ms   {[round(each, 1) for each in found]}"
+    )
+    return statistics.median(found)
+
+
+def timed(method: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
+    def measured(*arguments: Any, **named: Any) -> Any:
+        begin = time.perf_counter()
+        try:
+            return method(*arguments, **named)
+        finally:
+            spent.append(1000 * (time.perf_counter() - begin))
+
+    return measured
 
 
 def run_step(settings: Settings, number: int) -> None:

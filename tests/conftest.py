@@ -30,6 +30,11 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", f"{SHORT_LIVED} {FOR_FEW_ROWS}")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--histories", type=int, default=12, help="how many random histories tests/iceberg makes up")
+    parser.addoption("--scenarios", type=int, default=8, help="how many scenarios tests/exact makes up")
+    parser.addoption("--rest-scenarios", type=int, default=2, help="how many of them have a catalog that acts oddly")
+    parser.addoption("--without", default="", help="the protection that tests/exact switches off")
+    parser.addoption("--each-protection", action="store_true", help="whether tests/exact tries without each of them")
+    parser.addoption("--first-scenario", type=int, default=1, help="the number of the first")
     parser.addoption("--fires", type=int, default=5, help="how many runs tests/acceptance/test_under_fire.py makes")
     parser.addoption("--kills", type=int, default=8, help="how many nodes tests/chaos kills")
     parser.addoption("--storm", type=int, default=1, help="the seed of what befalls nodes in tests/chaos")

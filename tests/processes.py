@@ -23,6 +23,7 @@ PROCESSES.set_forkserver_preload(
         "tests.operations.dying",
         "tests.engine.sharing",
         "tests.acceptance.burning",
+        "tests.exact.worker",
         "tests.chaos.node",
         "dalsegno.steps.shell",
         "dalsegno.steps.incremental",

@@ -8,8 +8,12 @@ import duckdb
 from dalsegno import Lake
 
 duckdb.sql("INSTALL avro; INSTALL iceberg; LOAD avro; LOAD iceberg")
-days = duckdb.sql(f"SELECT DISTINCT event_day FROM ({Path(sys.argv[1]).read_text()}) ORDER BY ALL").fetchall()
-concerned = "event_day IN ({})".format(", ".join(f"'{day}'" for (day,) in days))
+days = duckdb.sql(f"SELECT DISTINCT event_day FROM ({Path(sys.argv[1]).read_text()})").fetchall()
+known = ", ".join(f"'{day}'" for (day,) in days if day)
+conditions = [f"event_day IN ({known})"] if known else []
+if (None,) in days:  # A row may be without a day, which IN never finds.
+    conditions.append("event_day IS NULL")
+concerned = " OR ".join(conditions) or "false"
 
 with Lake.open() as lake:
     catalog = lake.catalog("lake").pyiceberg

@@ -1,6 +1,9 @@
 WITH latest AS (
-  SELECT DISTINCT p.* FROM lake.media.playback p
-  WHERE version = (SELECT max(version) FROM lake.media.playback WHERE event_day = p.event_day AND id = p.id)
+  SELECT * FROM (
+    SELECT *, row_number() OVER (
+      PARTITION BY event_day, id ORDER BY version DESC, title DESC, member DESC, cancelled DESC) AS place
+    FROM lake.media.playback
+  ) WHERE place = 1
 ), expected AS (
   SELECT event_day, title, count(*), count(DISTINCT member) FROM latest WHERE NOT cancelled GROUP BY event_day, title
 ), found AS (SELECT * FROM lake.media.playback_daily_agg)

@@ -1,9 +1,12 @@
+-- The newest version counts. Of several rows with the same version, the greatest does, column by column.
 MERGE INTO lake.media.playback_daily t
 USING (
-  SELECT latest.* FROM (
-    SELECT max_by(struct(*), version) AS latest FROM ${capture.change_table} GROUP BY event_day, id
+  SELECT newest.* FROM (
+    SELECT max(struct(version, title, member, cancelled, id, event_day)) AS newest
+    FROM ${capture.change_table} GROUP BY event_day, id
   )
 ) s
-ON t.event_day = s.event_day AND t.id = s.id AND ${capture.partition_filter('t')}
-WHEN MATCHED AND s.version > t.version THEN UPDATE SET *
+ON t.event_day <=> s.event_day AND t.id <=> s.id AND ${capture.partition_filter('t')}
+WHEN MATCHED AND struct(s.version, s.title, s.member, s.cancelled) > struct(t.version, t.title, t.member, t.cancelled)
+  THEN UPDATE SET *
 WHEN NOT MATCHED THEN INSERT *

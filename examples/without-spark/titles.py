@@ -13,12 +13,17 @@ with Lake.open() as lake:
     source, target = catalog.load_table("media.playback"), catalog.load_table("media.titles_by_day")
     counted = (
         pl.scan_iceberg(source, snapshot_id=int(job.param("upto")))
-        .filter(pl.col("event_day").is_in(days))
+        .filter(pl.col("event_day").is_in(days, nulls_equal=True))
         .group_by("event_day", "title")
-        .agg(plays=pl.len().cast(pl.Int64), members=pl.col("member").n_unique().cast(pl.Int64))
+        # A member who is not known is no member, as in SQL.
+        .agg(plays=pl.len().cast(pl.Int64), members=pl.col("member").drop_nulls().n_unique().cast(pl.Int64))
         .collect()
     )
+    known = ", ".join(f"'{day}'" for day in days if day)
+    conditions = [f"event_day IN ({known})"] if known else []
+    if None in days:  # A row may be without a day, which IN never finds.
+        conditions.append("event_day IS NULL")
+    concerned = " OR ".join(conditions) or "false"
     # In one commit, and done twice it is as good as once.
-    concerned = ", ".join(f"'{day}'" for day in days)
-    target.overwrite(counted.to_arrow().cast(target.schema().as_arrow()), f"event_day IN ({concerned})")
+    target.overwrite(counted.to_arrow().cast(target.schema().as_arrow()), concerned)
     print(len(counted), "groups on", len(days), "days")

@@ -62,9 +62,13 @@ def test_imports_point_down() -> None:
     assert not upward, "\n".join(upward)
 
 
-PURE = frozenset({"dalsegno", "__future__", "collections", "dataclasses", "datetime", "enum", "typing", "itertools"})
+PURE = frozenset(
+    {"dalsegno", "__future__", "collections", "dataclasses", "datetime", "enum", "typing", "itertools"}
+) | {
+    *("hashlib", "json", "re"),
+}
 #: Times are found in lists of them, and spreading starts takes a digest.
-DECIDING = PURE | {"bisect", "hashlib"}
+DECIDING = PURE | {"bisect"}
 #: Languages have texts, numbers and zones (from tzdata); expressions a stopwatch for their limit on time, too.
 LANGUAGE = PURE | {"contextlib", "decimal", "difflib", "functools", "importlib", "json", "math", "random", "re", "time"}
 LANGUAGE |= {"base64", "bisect", "shlex", "string", "textwrap", "unicodedata", "urllib", "uuid", "yaml", "zoneinfo"}

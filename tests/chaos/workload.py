@@ -49,9 +49,10 @@ from dalsegno import Lake, job
 with Lake.open() as lake:
     catalog = lake.catalog("lake").pyiceberg
     target = catalog.load_table("db." + os.environ["DALSEGNO_WORKFLOW"])
-    if not job.is_written(target):
-        _, namespace, name = job.change_table().split(".")
-        target.append(catalog.load_table((namespace, name)).scan().to_arrow(), snapshot_properties=job.stamp())
+    with job.write(target) as write:
+        if write:
+            _, namespace, name = job.change_table().split(".")
+            target.append(catalog.load_table((namespace, name)).scan().to_arrow(), snapshot_properties=write.stamp)
 """
 
 

@@ -357,3 +357,24 @@ def test_waiting_for_a_permit_costs_nothing(place: Place) -> None:
     began = time.process_time()
     assert place.run("w").status is SUCCEEDED
     assert time.process_time() - began < 1.5
+
+
+@pytest.mark.parametrize("restart", [RestartFrom.BEGINNING, RestartFrom.STEP])
+def test_a_loop_is_run_again_as_a_whole_if_what_is_before_it_is(place: Place, restart: RestartFrom) -> None:
+    """Its iterations may be given something else, such as new rows: those that succeeded before, too."""
+    body = [
+        shell(
+            "a",
+            f"cd {place.folder}; echo ${{i}} $(cat given) >> out; test ${{i}} != 2 || test -e go",
+            retry_policy={"error_retry_limit": 0},
+        )
+    ]
+    place.push("w", shell("given", "true", "each"), foreach("each", [1, 2], body, concurrency=1))
+    (place.folder / "given").write_text("old")
+    first = place.start("w")
+    assert place.finish(first).status is FAILED
+    (place.folder / "given").write_text("new")
+    (place.folder / "go").touch()
+    step = "given" if restart is RestartFrom.STEP else None
+    assert place.finish(place.orchestrator.restart(first.id, restart=restart, step=step)).status is SUCCEEDED
+    assert place.lines() == ["1 old", "2 old", "1 new", "2 new"]

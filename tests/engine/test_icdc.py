@@ -18,7 +18,7 @@ from dalsegno.model.runs import RestartFrom
 from tests.engine.dying import NEVER, start_and_work
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, noop, step
 from tests.engine.test_control import going_on
-from tests.engine.test_incremental import SCHEMA, append, commit, job, text
+from tests.engine.test_incremental import SCHEMA, append, commit, give_up, job, text
 from tests.steps.support import until
 from tests.store.crashes import killed_at
 
@@ -122,7 +122,7 @@ def test_a_capture_that_was_given_up_fails_the_run(place: Place, lake: Lake) -> 
     with going_on(place, place.start("w")) as ended:
         until((place.folder / "at").exists)
         [pending] = lake.store.captures()
-        lake.abandon(pending.id)
+        give_up(lake, pending.id)
         (place.folder / "go").touch()
         run = ended()
     assert run.status is FAILED

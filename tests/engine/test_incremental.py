@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from dalsegno import Lake
-from dalsegno.engine.captures import processed_by
+from dalsegno.engine.captures import consumed_by
+from dalsegno.errors import CapturePending
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RestartFrom
-from dalsegno.store import runs
+from dalsegno.store import captures, runs
 from tests.engine.dying import NEVER, start_and_work
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, shell, step, subworkflow
 from tests.engine.test_control import going_on
@@ -165,20 +166,30 @@ WAITING = "touch at; while ! test -e go; do sleep 0.05; done; echo ${capture__ro
 
 
 def test_a_commit_that_is_refused_fails_the_run(either_place: Place, lake: Lake) -> None:
-    """Somebody gave the capture up while the job went on: the checkpoint stays, and the run says why."""
+    """The capture was given up while the job went on, as in a store that was restored: the run says why."""
     place = either_place
     place.push("w", capture("write"), job(place, "commit", script=WAITING), commit())
     append(lake, 1)
     with going_on(place, place.start("w")) as ended:
         until((place.folder / "at").exists)
         [pending] = lake.store.captures()
-        lake.abandon(pending.id)
+        with pytest.raises(CapturePending, match="held by run w/1"):
+            lake.abandon(pending.id)
+        give_up(lake, pending.id)
         (place.folder / "go").touch()
         run = ended()
     assert run.status is FAILED
     assert f"Capture {pending.id}" in (run.reason or "")
     assert place.statuses()["commit"] == "FATALLY_FAILED"
     assert not lake.checkpoints("w")
+
+
+def give_up(lake: Lake, capture_id: str) -> None:
+    """Against all rules."""
+    with lake.store.database.writing() as connection:
+        captures.settle(connection, capture_id, CaptureState.ABANDONED, by="ada", now=lake.clock(), reason="none")
+        connection.exec_driver_sql("DELETE FROM work_unit_captures")
+    lake.tidy_up(capture_id)
 
 
 def test_runs_at_the_same_time_do_not_share_a_capture(either_place: Place, lake: Lake) -> None:
@@ -229,9 +240,9 @@ def test_what_a_step_of_a_subworkflow_processes(either_place: Place, lake: Lake)
             row = runs.numbered(connection, "child", number)
         assert row is not None
         blueprint = orchestrator.versions.named("child", "active")
-        processed = processed_by(orchestrator.store, orchestrator.versions.named, row, blueprint, row["id"], "inside")
-        assert ([each.id for each in processed.captures], processed.is_resumed) == ([done.id], False)
-        found.add(processed.place)
+        consumed = consumed_by(orchestrator.store, orchestrator.versions.named, row, blueprint, row["id"], "inside")
+        assert [each.id for each in consumed.captures] == [done.id]
+        found.add(consumed.place)
     assert len(found) == 2
     assert all(re.fullmatch(r"each/\d+/sub/inside", each) for each in found), found
 

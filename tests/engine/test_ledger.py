@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dalsegno.engine.engine import Engine
 from dalsegno.engine.ledger import KEPT_SECONDS
+from dalsegno.model.messages import EndRun
 from dalsegno.model.runs import Ending
 from dalsegno.operations.run_views import RunView
 from dalsegno.store import runs
@@ -43,7 +44,7 @@ def test_every_run_is_ended_that_was_asked_to(place: Place) -> None:
     started = [place.start("w") for _ in range(3)]
     with place.orchestrator.store.database.writing() as connection:
         for run in started:
-            runs.send(connection, run.id, {"kind": "end", "ending": Ending.STOP.value}, place.orchestrator.clock())
+            runs.send(connection, run.id, EndRun(Ending.STOP), place.orchestrator.clock())
     place.orchestrator.deliver()
     assert {place.orchestrator.run(run.id).status for run in started} == {STOPPED}
 

@@ -18,6 +18,7 @@ from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.machine import machine_name
 from dalsegno.engine.node import Node, Seen
 from dalsegno.engine.records import Claim, Report
+from dalsegno.model.messages import Admit
 from dalsegno.model.outcomes import Succeeded
 from dalsegno.model.runs import StepEnded
 from dalsegno.operations.orchestrator import Orchestrator
@@ -348,8 +349,8 @@ def test_messages_that_somebody_is_acting_on_are_left_to_it(postgres_place: Plac
     place, store = begun(postgres_place), postgres_place.orchestrator.store
     place.push("x", noop("a"))
     with store.database.writing() as connection:
-        runs.send(connection, "r1", {"kind": "admit", "workflow": "w"}, NOW)
-        runs.send(connection, "r2", {"kind": "admit", "workflow": "x"}, NOW)
+        runs.send(connection, "r1", Admit("w"), NOW)
+        runs.send(connection, "r2", Admit("x"), NOW)
     with store.database.writing() as connection:
         first = runs.messages(connection)[0]["id"]
         assert runs.forget_messages(connection, [first]) == [first]

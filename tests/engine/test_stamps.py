@@ -26,8 +26,9 @@ with Lake.open() as lake:
     catalog = lake.catalog("lake").pyiceberg
     rows = catalog.load_table(job.change_table("plays").removeprefix("lake.")).scan().to_arrow()
     target = catalog.load_table("db.copies")
-    if not job.is_written(target):
-        target.append(rows, snapshot_properties=job.stamp())
+    with job.write(target) as write:
+        if write:
+            target.append(rows, snapshot_properties=write.stamp)
 if (here / "die").exists():
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -68,6 +69,8 @@ def test_what_a_job_is_told(place: Place, lake: Lake) -> None:
     assert (table["after_snapshot"], table["upto_snapshot"]) == (None, str(done.tables[0].upto.snapshot_id))
     assert (table["rows"], table["files"], table["ranges"]["id"]["max"]) == (2, 1, 9)
     assert told["stamp"]["dalsegno.captures"] == done.id
+    assert told["steps"] == [{"workflow": "w", "step": name} for name in ("capture", "commit", "write")]
+    assert (told["has_all_steps"], known["created_at"]) == (True, done.created_at.isoformat())
     assert json.loads(told["stamp"]["dalsegno.ranges"])[0]["upto"] == table["upto_snapshot"]
 
 
@@ -196,7 +199,7 @@ def test_parts_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     tables = [{"source": "lake.db.plays", "change_table": "lake.icdc.p"}]
     tables += [{"source": "lake.db.more_plays", "change_table": "lake.icdc.m"}]
-    stamp = {"dalsegno.captures": "a", "dalsegno.workflow": "w", "dalsegno.place": "write", "dalsegno.run": "1"}
+    stamp = {"dalsegno.captures": "a", "dalsegno.workflow": "w", "dalsegno.place": "write", "dalsegno.unit": "u"}
     told: dict[str, Any] = {"stamp": stamp, "captures": [{"id": "a", "consumer": "w", "tables": tables}]}
     assert (own.captures(), own.is_written([stamp])) == ([], False)
     (tmp_path / "captures.json").write_text(json.dumps(told))
@@ -209,8 +212,14 @@ def test_parts_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     for name in (None, "lays"):
         with pytest.raises(LookupError, match=r"found captures of lake\.db\.plays, lake\.db\.more_plays"):
             own.change_table(name)
-    assert own.is_written([{"operation": "append"}, {**stamp, "dalsegno.run": "7"}])
-    assert not own.is_written([{**stamp, "dalsegno.captures": "b"}])
+    # Another step may have called the same workflow.
+    assert own.is_written([{"operation": "append"}, {**stamp, "dalsegno.place": "re_run/write", "dalsegno.run": "7"}])
+    assert not own.is_written([{**stamp, "dalsegno.captures": "b", "dalsegno.unit": "v"}])
     assert own.stamp(2) == {**stamp, "dalsegno.statement": "2"}
     assert own.is_written([own.stamp(2)], part=2)
     assert not own.is_written([own.stamp(2)], part=1)
+    for summary, part in ((own.stamp(2), None), (stamp, 2)):
+        with pytest.raises(own.TargetError, match="nobody can tell whether these are the same rows"):
+            own.is_written([summary], part=part)
+    with pytest.raises(TypeError, match=r"job\.write needs"), own.write([stamp]):
+        pass

@@ -11,17 +11,26 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from dalsegno import Lake
+from dalsegno.operations.audit.results import Question
+from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.settings import load
+from dalsegno.store import Store
 from tests.conftest import warm_spark
 from tests.docs.markdown import ROOT
-from tests.docs.running import Run, run_command
+from tests.docs.running import Run, run_command, run_program
+from tests.examples.hostile import CASES, Case, Lakeside
+from tests.examples.recipes import TABLES, WORKFLOWS, write_files
 
 pytestmark = pytest.mark.spark
 
@@ -82,6 +91,83 @@ def test_a_wrong_result_is_noticed(examples: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(copied(tmp_path) / "append")
     assert "SUCCEEDED" in run_command("dalsegno run ../sql.yaml file=day1.sql")
     assert "2 rows are not as a full computation gives them" in run_command("dalsegno run ../sql.yaml file=check.sql")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_hostile_data(name: str, examples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After every run each target is what a full computation gives, whatever comes."""
+    folder = copied(tmp_path) / name
+    monkeypatch.chdir(folder)
+    with lakeside() as place:
+        prove(CASES[name], place)
+        for workflow_id in CASES[name].audited:
+            found = place.orchestrator.audit(Question(workflow_id))
+            assert (found.is_equal, found.cannot_see) == (True, None), found
+        # What people are told to check it with agrees.
+        if Path("check.sql").exists():
+            assert place.sql(Path("check.sql").read_text(encoding="utf-8"))
+
+
+def test_recipes(examples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files("process-what-changed.md", tmp_path)
+    Path("tables.sql").write_text(TABLES, encoding="utf-8")
+    with lakeside() as place:
+        prove(WORKFLOWS, place)
+        # What the page says it needs is seen to: of a target that is not partitioned, no part of a file is replaced.
+        with pytest.raises(Exception, match="some, but not all, rows match filter"):
+            place.sql(
+                "CREATE TABLE lake.media.unpartitioned USING iceberg AS "
+                "SELECT /*+ COALESCE(1) */ * FROM VALUES (D1, 1), (NULL, 2) AS t(event_day, seconds);"
+                "INSERT INTO lake.media.unpartitioned REPLACE WHERE event_day IS NULL SELECT D1, 1 WHERE false"
+            )
+
+
+@contextmanager
+def lakeside() -> Iterator[Lakeside]:
+    settings = load()
+    with Orchestrator(settings, Store.open(settings.store)) as orchestrator:
+        yield Lakeside(settings, orchestrator)
+
+
+def prove(case: Case, place: Lakeside) -> None:
+    place.make_tables(case.tables)
+    for file in case.files:
+        place.orchestrator.push_file(place.settings.root / file)
+    for number, text in enumerate(case.rounds, 1):
+        place.sql(text)
+        for workflow_id in case.runs:
+            place.run(workflow_id)
+        assert not place.differing(case.full), f"after round {number}"
+
+
+def test_hostile_data_from_the_command_line(examples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The job between two commands, which knows no workflow: all that changes on two days, and rows without one."""
+    monkeypatch.chdir(copied(tmp_path) / "cron-or-airflow")
+    case = CASES["cron-or-airflow"]
+    with lakeside() as place:
+        place.make_tables(case.tables)
+        for text in case.rounds[:2]:
+            place.sql(text)
+            run_program(["./nightly.sh"], "")
+            assert not place.differing(case.full)
+        # Files may be touched and no row changed.
+        Path("nothing.sql").write_text("SELECT NULL::DATE AS event_day WHERE false", encoding="utf-8")
+        assert "0 days changed" in run_program([sys.executable, "process.py", "nothing.sql"], "")
+        assert not place.differing(case.full)
+
+
+def test_hostile_data_without_spark(examples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(copied(tmp_path) / "without-spark")
+    run_program([sys.executable, "data.py", "1"], "")
+    rows = [(None, "Ran", 1), (date(2026, 11, 1), None, None), (None, None, None), (date(2026, 11, 1), "Ran", None)]
+    for workflow in ("titles.yaml", "without.spark"):
+        with Lake.open() as lake:
+            table = lake.catalog("lake").pyiceberg.load_table("media.playback")
+            columns = dict(zip(("event_day", "title", "member"), zip(*rows, strict=True), strict=True))
+            table.append(pa.table({name: list(values) for name, values in columns.items()}, table.schema().as_arrow()))
+        assert "✔ write" in run_command(f"dalsegno run {workflow}")
+        run_program([sys.executable, "check.py"], "")
 
 
 class Operator:

@@ -15,7 +15,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from tests.iceberg.row_deltas import row_delta
-from tests.iceberg.support import COPY_ON_WRITE, MERGE_MANIFESTS, MERGE_ON_READ, Place, Source
+from tests.iceberg.support import COPY_ON_WRITE, MERGE_MANIFESTS, MERGE_ON_READ, NAMESPACE, Place, Source
+from tests.iceberg.told_values import KINDS, ODD_NAMES, extreme, readable
 
 _COLUMNS = "id bigint, day string, v int, f float, d decimal(5, 2)"
 _SPECS = ["", "day", "bucket(2, id)", "day, bucket(2, id)", "d", "f", "truncate(10, v)"]
@@ -23,8 +24,15 @@ _PER_PARTITION = MERGE_ON_READ | {"write.delete.granularity": "partition"}
 _KINDS = [(1, COPY_ON_WRITE), (2, COPY_ON_WRITE), (2, MERGE_ON_READ), (2, _PER_PARTITION)]
 _KINDS += [(3, COPY_ON_WRITE), (3, MERGE_ON_READ)]
 
+#: What Spark calls a type that Iceberg calls otherwise.
+_SPARK_NAMES = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
+
 #: A row by the ids of its columns, which stay when a column is renamed or widened.
 FieldRow = tuple[tuple[int, Any], ...]
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass
@@ -34,6 +42,9 @@ class Told:
     source: Source
     chance: random.Random
     steps: list[str] = field(default_factory=list)
+    #: Snapshots from before the table was replaced by one that cannot read them, and whether a capture must refuse.
+    behind: set[int] = field(default_factory=set)
+    is_retyped: bool = False
     _states: dict[tuple[int | None, int], Counter[FieldRow]] = field(default_factory=dict)
     _names: int = 0
 
@@ -42,8 +53,12 @@ class Told:
         chance = random.Random(seed)
         version, modes = _KINDS[seed % len(_KINDS)]
         merging = MERGE_MANIFESTS if chance.random() < 0.5 else {}
+        more = [f", e{number} {chance.choice(KINDS)}" for number in range(chance.randint(0, 3))]
         source = place.table(
-            _COLUMNS, partitioned=chance.choice(_SPECS), version=version, properties=dict(modes) | merging
+            _COLUMNS + "".join(more),
+            partitioned=chance.choice(_SPECS),
+            version=version,
+            properties=dict(modes) | merging,
         )
         told = cls(source, chance)
         append(told)
@@ -64,12 +79,18 @@ class Told:
         ids = [raw["id"] for raw in self.fields]
         key = (metadata.get("current-snapshot-id"), metadata["current-schema-id"])
         if key not in self._states:
-            found = self.source.rows()
+            shown = ", ".join(readable(raw["name"], raw["type"]) for raw in self.fields)
+            found = self.source.rows(f"select {shown} from {{t}}")
             self._states[key] = Counter({tuple(zip(ids, row, strict=True)): times for row, times in found.items()})
         return self._states[key], ids
 
     def column(self, field_id: int) -> str:
         return str(next(raw["name"] for raw in self.fields if raw["id"] == field_id))
+
+    @property
+    def snapshots(self) -> list[int]:
+        """Those that the table can still be set to."""
+        return [id_ for raw in self.source.metadata["snapshots"] if (id_ := raw["snapshot-id"]) not in self.behind]
 
     @property
     def line(self) -> list[int]:
@@ -89,6 +110,11 @@ class Told:
         self._names += 1
         return f"c{self._names}"
 
+    def odd_name(self) -> str:
+        """One that needs quotes, which it has; or an ordinary one."""
+        name = self.fresh_name()
+        return quoted(self.chance.choice(ODD_NAMES).format(name)) if self.chance.random() < 0.3 else name
+
     def sql(self, statement: str) -> None:
         self.source.sql(statement)
 
@@ -103,15 +129,20 @@ class Told:
 
     def literal(self, raw: dict[str, Any]) -> str:
         kind, number = raw["type"], self.chance.randint(0, 30)
-        if raw["id"] > 5 and self.chance.random() < 0.3:
+        if not raw["required"] and raw["id"] > 2 and self.chance.random() < (0.3 if raw["id"] > 5 else 0.1):
             return "null"
-        if kind == "string":
-            return f"'d{number % 4}'"
-        if kind in ("float", "double"):
-            return f"cast({self.chance.choice(['1.5', '2.5', 'nan'])!r} as {kind})"
-        if kind.startswith("decimal"):
-            return f"cast({number % 3}.25 as {kind})"
-        return f"cast({number} as {'bigint' if kind == 'long' else 'int'})"
+        if not isinstance(kind, str):
+            return f"array({number % 3}, null)" if kind["type"] == "list" else f"struct({number % 3} as a, 'x' as b)"
+        is_extreme = raw["id"] > 2 and self.chance.random() < 0.3
+        found = {
+            "string": f"d{number % 4}",
+            "int": str(number),
+            "long": str(number),
+            "float": self.chance.choice(["1.5", "2.5", "nan"]),
+            "double": self.chance.choice(["1.5", "2.5", "nan"]),
+        }.get(kind, f"{number % 3}.25" if kind.startswith("decimal") else None)
+        literal = extreme(kind, self.chance) if is_extreme or found is None else f"'{found}'"
+        return f"cast({literal} as {_SPARK_NAMES.get(kind, kind)})"
 
     def values(self, rows: int) -> str:
         fields = self.fields
@@ -125,7 +156,9 @@ def append(told: Told) -> None:
 def update(told: Told) -> None:
     changed = told.chance.choice([raw for raw in told.fields if raw["id"] != 1])
     divisor = told.chance.choice([2, 5, 7])
-    told.sql(f"update {{t}} set `{changed['name']}` = {told.literal(changed)} where {told.column(1)} % {divisor} = 1")
+    told.sql(
+        f"update {{t}} set {quoted(changed['name'])} = {told.literal(changed)} where {told.column(1)} % {divisor} = 1"
+    )
 
 
 def delete(told: Told) -> None:
@@ -137,7 +170,7 @@ def delete_a_day(told: Told) -> None:
 
 
 def merge(told: Told) -> None:
-    names = [f"`{raw['name']}`" for raw in told.fields]
+    names = [quoted(raw["name"]) for raw in told.fields]
     key, moved = names[0], f"`{told.column(2)}`"
     source = f"(select * from values {told.values(4)} as s({', '.join(names)}))"
     # Of several rows with one key, one is taken: MERGE refuses more.
@@ -165,7 +198,7 @@ def upsert(told: Told) -> None:
     by_day = [
         id_ for id_, fields in specs.items() if [(f["source-id"], f["transform"]) for f in fields] == [(2, "identity")]
     ]
-    if metadata["format-version"] == 1 or not (global_ones or by_day):
+    if metadata["format-version"] == 1 or not (global_ones or by_day) or any(raw["required"] for raw in told.fields):
         return
     spec_id = told.chance.choice(global_ones + by_day)
     day = f"d{told.chance.randint(0, 3)}"
@@ -208,14 +241,14 @@ def rewrite_deletes(told: Told) -> None:
 
 
 def add_column(told: Told) -> None:
-    kind = told.chance.choice(["int", "string", "float", "decimal(4, 2)"])
-    told.sql(f"alter table {{t}} add column {told.fresh_name()} {kind}")
+    kind = told.chance.choice(KINDS)
+    told.sql(f"alter table {{t}} add column {told.odd_name()} {kind}")
 
 
 def drop_column(told: Told) -> None:
     droppable = [raw for raw in told.fields if raw["id"] > 5]
     if droppable:
-        told.sql(f"alter table {{t}} drop column `{told.chance.choice(droppable)['name']}`")
+        told.sql(f"alter table {{t}} drop column {quoted(told.chance.choice(droppable)['name'])}")
 
 
 def drop_and_add_again(told: Told) -> None:
@@ -223,21 +256,23 @@ def drop_and_add_again(told: Told) -> None:
     droppable = [raw for raw in told.fields if raw["id"] > 5 and raw["type"] == "int"]
     if droppable:
         name = told.chance.choice(droppable)["name"]
-        told.sql(f"alter table {{t}} drop column `{name}`")
-        told.sql(f"alter table {{t}} add column `{name}` int")
+        told.sql(f"alter table {{t}} drop column {quoted(name)}")
+        told.sql(f"alter table {{t}} add column {quoted(name)} int")
 
 
 def rename_column(told: Told) -> None:
-    name = told.chance.choice(told.fields)["name"]
-    told.sql(f"alter table {{t}} rename column `{name}` to {told.fresh_name()}")
+    chosen = told.chance.choice(told.fields)
+    # Those that the other steps name are given plain names.
+    name = told.fresh_name() if chosen["id"] <= 2 else told.odd_name()
+    told.sql(f"alter table {{t}} rename column {quoted(chosen['name'])} to {name}")
 
 
 def widen_column(told: Told) -> None:
     wider = {"int": "bigint", "float": "double", "decimal(5, 2)": "decimal(12, 2)", "decimal(4, 2)": "decimal(20, 2)"}
-    narrow = [raw for raw in told.fields if raw["type"] in wider]
+    narrow = [raw for raw in told.fields if isinstance(raw["type"], str) and raw["type"] in wider]
     if narrow:
         chosen = told.chance.choice(narrow)
-        told.sql(f"alter table {{t}} alter column `{chosen['name']}` type {wider[chosen['type']]}")
+        told.sql(f"alter table {{t}} alter column {quoted(chosen['name'])} type {wider[chosen['type']]}")
 
 
 def change_spec(told: Told) -> None:
@@ -262,30 +297,94 @@ def upgrade(told: Told) -> None:
 
 
 def roll_back(told: Told) -> None:
-    told.source.place.call(f"rollback_to_snapshot('{told.source.name}', {told.chance.choice(told.line[:4])})")
+    if told.line:
+        told.source.place.call(f"rollback_to_snapshot('{told.source.name}', {told.chance.choice(told.line[:4])})")
 
 
 def set_current(told: Told) -> None:
-    known = [raw["snapshot-id"] for raw in told.source.metadata["snapshots"]]
-    told.source.place.call(f"set_current_snapshot('{told.source.name}', {told.chance.choice(known)})")
+    if told.snapshots:
+        told.source.place.call(f"set_current_snapshot('{told.source.name}', {told.chance.choice(told.snapshots)})")
 
 
 def cherry_pick(told: Told) -> None:
     line = told.line
-    aside = [raw["snapshot-id"] for raw in told.source.metadata["snapshots"] if raw["snapshot-id"] not in line]
+    aside = [snapshot_id for snapshot_id in told.snapshots if snapshot_id not in line]
     if aside:
         told.source.place.call(f"cherrypick_snapshot('{told.source.name}', {told.chance.choice(aside)})")
 
 
 def replace_table(told: Told) -> None:
+    told.sql(
+        f"create or replace table {{t}} using iceberg partitioned by (`{told.column(2)}`) "
+        f"{_kept_properties(told)} as select * from {{t}} where {told.column(1)} % 4 > 0"
+    )
+
+
+def _kept_properties(told: Told) -> str:
     metadata = told.source.metadata
     kept = {key: value for key, value in metadata["properties"].items() if key.startswith(("write.", "commit."))}
     kept["format-version"] = str(metadata["format-version"])
-    properties = ", ".join(f"'{key}' = '{value}'" for key, value in kept.items())
+    listed = ", ".join(f"'{key}' = '{value}'" for key, value in kept.items())
+    return f"tblproperties ({listed})"
+
+
+def _replace_by_empty(told: Told, changed: dict[int, str]) -> None:
+    """The same columns, some of them of another type or with a promise more."""
+    types = {row[0]: row[1] for row in told.source.place.sql(f"describe table {told.source.full}") if row[0]}
+    columns = [f"{quoted(raw['name'])} {changed.get(raw['id'], types[raw['name']])}" for raw in told.fields]
+    before = {raw["snapshot-id"] for raw in told.source.metadata["snapshots"]}
     told.sql(
-        f"create or replace table {{t}} using iceberg partitioned by (`{told.column(2)}`) "
-        f"tblproperties ({properties}) as select * from {{t}} where {told.column(1)} % 4 > 0"
+        f"create or replace table {{t}} ({', '.join(columns)}) using iceberg partitioned by (`{told.column(2)}`) "
+        f"{_kept_properties(told)}"
     )
+    told.behind |= before if changed else set()
+
+
+def replace_by_empty(told: Told) -> None:
+    _replace_by_empty(told, {})
+    if told.chance.random() < 0.5:
+        append(told)
+
+
+def replace_with_requirements(told: Told) -> None:
+    """What may be null in the old files must not be in new ones."""
+    kinds = {"int": "int", "long": "bigint", "float": "float", "double": "double", "string": "string"}
+    plain = [raw for raw in told.fields if isinstance(raw["type"], str) and raw["type"] in kinds and raw["id"] != 2]
+    chosen = told.chance.sample(plain, k=min(len(plain), 2))
+    _replace_by_empty(told, {raw["id"]: f"{kinds[raw['type']]} not null" for raw in chosen})
+    append(told)
+
+
+def replace_with_types(told: Told) -> None:
+    """The same names, but what is in the old files cannot be read as that."""
+    others = {"int": "string", "long": "int", "float": "int", "double": "string", "string": "int", "date": "int"}
+    plain = [raw for raw in told.fields if isinstance(raw["type"], str) and raw["type"] in others and raw["id"] > 2]
+    if plain:
+        chosen = told.chance.choice(plain)
+        _replace_by_empty(told, {chosen["id"]: others[chosen["type"]]})
+        told.is_retyped = True
+        append(told)
+
+
+def rename_table(told: Told) -> None:
+    name = f"{NAMESPACE}.{told.fresh_name()}_{told.source.name.partition('.')[2]}"
+    told.sql(f"alter table {{t}} rename to {name}")
+    told.source = Source(told.source.place, name)
+
+
+def add_a_file_again(told: Told) -> None:
+    """As ``add_files`` does without its check. In version 3 the ids of rows would not be unique after a rewrite."""
+    session: Any = told.source.place.spark
+    jvm = session._jvm
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, told.source.full)
+    if told.source.metadata["format-version"] == 3:
+        return
+    planned, tasks = table.newScan().planFiles().iterator(), []
+    while planned.hasNext():
+        tasks.append(planned.next())
+    # One that delete files reach would come back without them, as it was: that is a row more, too.
+    if tasks:
+        table.newAppend().appendFile(told.chance.choice(tasks).file()).commit()
 
 
 def expire(told: Told) -> None:
@@ -317,5 +416,10 @@ _STEPS: dict[str, tuple[int, Callable[[Told], None]]] = {
     "set current": (1, set_current),
     "cherry-pick": (1, cherry_pick),
     "replace the table": (1, replace_table),
+    "replace it by an empty one": (1, replace_by_empty),
+    "replace it by one with requirements": (1, replace_with_requirements),
+    "replace it by one of other types": (1, replace_with_types),
+    "rename the table": (2, rename_table),
+    "add a file again": (2, add_a_file_again),
     "expire": (1, expire),
 }

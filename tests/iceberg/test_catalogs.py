@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,14 @@ import pytest
 
 from dalsegno import Changes
 from dalsegno.errors import UnsupportedChange
+from dalsegno.iceberg import publishing
+from dalsegno.iceberg.evidence import Absent, Written, state_of
+from dalsegno.iceberg.history import branch_heads
 from dalsegno.settings import CatalogSettings, CatalogType
 from tests.iceberg.support import (
     MERGE_MANIFESTS,
     Place,
+    Source,
     files_below,
     fresh_name,
     numbered,
@@ -142,6 +147,17 @@ def test_a_dropped_change_table_is_made_anew(place: Place) -> None:
     again = source.capture()
     assert (again.id, again.table) == (changes.id, changes.table)
     assert place.rows_of(again) == numbered(1)
+    place.sql(f"insert into {changes.table} values (99)")
+    assert place.rows_of(source.capture()) == numbered(1)
+
+
+def test_a_checkpoint_follows_its_table_to_another_name(place: Place) -> None:
+    source = place.table()
+    source.insert("1")
+    assert source.taken() == numbered(1)
+    source.insert("2")
+    source.sql("alter table {t} rename to db.renamed")
+    assert Source(place, "db.renamed").taken() == numbered(2)
 
 
 def test_appends_go_on_while_it_is_captured(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,3 +188,48 @@ def test_appends_go_on_while_it_is_captured(place: Place, monkeypatch: pytest.Mo
 def test_the_check_of_a_catalog(place: Place) -> None:
     (report,) = place.lake.check_catalogs()
     assert report.works, report
+
+
+@contextmanager
+def writing_to(place: Place, branch: str) -> Iterator[None]:
+    place.spark.conf.set("spark.wap.branch", branch)
+    yield
+    place.spark.conf.unset("spark.wap.branch")
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_branch_is_published_with_one_move_of_main(place: Place, version: int) -> None:
+    """As atomic steps do: conditional on the head that the branch began with; an empty table has none."""
+    source = place.table(version=version, properties={publishing.WAP: "true"})
+    catalog = place.lake.catalog(place.catalog)
+    name = place.lake.name(source.name)
+    for after in ((1, 2), (1, 2, 3, 4)):
+        table = catalog.load(name)
+        before, branch = state_of(table.metadata), publishing.new_branch("w")
+        publishing.stage(catalog, table, branch)
+        source.sql("refresh table {t}")
+        with writing_to(place, branch):
+            for number in after[-2:]:
+                source.insert(str(number))
+        head = branch_heads(source.metadata)[branch]
+        assert publishing.verdict(source.metadata, before, head) == Absent()
+        publishing.publish(catalog, name, before, head)
+        publishing.publish(catalog, name, before, head)
+        assert publishing.verdict(source.metadata, before, head) == Written(head)
+        publishing.remove_branches(catalog, name, "w")
+        source.sql("refresh table {t}")
+        assert place.spark_rows(f"select * from {source.full}") == numbered(*after)
+        assert source.taken() == numbered(*after[-2:])
+    table = catalog.load(name)
+    before, branch = state_of(table.metadata), publishing.new_branch("w")
+    publishing.stage(catalog, table, branch)
+    source.sql("refresh table {t}")
+    with writing_to(place, branch):
+        source.insert("5")
+    source.insert("6")
+    with pytest.raises(publishing.Moved):
+        publishing.publish(catalog, name, before, branch_heads(source.metadata)[branch])
+    # What others write for the table is not confused by a branch that is left.
+    assert "main" in state_of(source.metadata).heads
+    assert branch not in state_of(source.metadata).heads
+    assert source.taken() == numbered(6)

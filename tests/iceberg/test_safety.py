@@ -110,7 +110,7 @@ def test_what_is_not_ours_in_the_folder_stays(place: Place) -> None:
     assert place.rows_of(changes) == numbered(2, 99)
     foreign = {path for path in own_files(captured) if not path.name.startswith(f"{changes.id}-")}
     assert foreign
-    changes.commit()
+    source.capture().commit()
     assert own_files(captured) == foreign
     assert source.rows() == numbered(1, 2)
 

@@ -97,7 +97,7 @@ class Past:
 
 def entries(partitions: Sequence[Values]) -> Iterator[FileEntry]:
     for values in partitions:
-        yield FileEntry("", 1, 1, 0, values, 1, 1, {}, {}, {}, {})
+        yield FileEntry("", 0, 1, 1, 0, values, 1, 1, {}, {}, {}, {}, {})
 
 
 @st.composite

@@ -44,6 +44,10 @@ def test_the_front_door() -> None:
     assert (workflow.timeout, workflow.instance_step_concurrency) == ("6h", 10)
     assert (properties.owner, properties.step_concurrency) == ("media", 40)
     assert properties.run_strategy == RunStrategy(RunRule.PARALLEL, 3)
+    assert workflow.oracle == {
+        "${TARGET_TABLE}": "SELECT day, sum(seconds) AS seconds FROM ${SOURCE_TABLE} GROUP BY day",
+        "lake.media.other": "$FILE{other.sql}",
+    }
     assert properties.alerting == {"emails": ["media@example.com"]}
     assert workflow.time_triggers == (
         TimeTrigger("30 2 * * *", "Europe/Berlin", "5min", CatchUp(CatchUpRule.ALL, 10)),

@@ -87,6 +87,16 @@ CAPTURES = jobs(
             in_workflow("alerting: {on_failure: ops, max_lag: 0s}"),
             "3:40: 'max_lag' must be above 0 and at most 120 days, found '0s'",
         ),
+        (
+            in_workflow("oracle: {shop.totals: }"),
+            "3:12: the oracle of 'shop.totals' must be a table's name and a SELECT; write for instance lake.shop.totals: "
+            "SELECT day, sum(amount) AS amount FROM lake.shop.orders GROUP BY day",
+        ),
+        (in_workflow("oracle: SELECT 1"), "3:11: 'oracle' must be a mapping, found 'SELECT 1'"),
+        (
+            in_workflow("oracle: {shop.totals: [SELECT 1]}"),
+            "3:25: 'shop.totals' must be a text, found a list",
+        ),
         (in_workflow("criticality: hihg"), "3:16: 'criticality' cannot be 'hihg'; did you mean 'HIGH'?"),
         (
             in_workflow("instance_step_concurrency: 1000"),

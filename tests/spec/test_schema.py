@@ -54,6 +54,7 @@ def test_samples(file: Path) -> None:
         jobs("id: a, type: NoOp, retry_policy: {tries: 3}"),
         "workflow: {id: w, steps: [{step: {id: a, type: NoOp, x: 1}}]}",
         "Workflow: {id: w, alerting: {on_failure: [a b]}, jobs: [{job: {id: a, type: NoOp}}]}",
+        "Workflow: {id: w, oracle: SELECT 1, jobs: [{job: {id: a, type: NoOp}}]}",
         "Trigger: {cron: '@daily', zone: UTC}\n" + jobs("id: a, type: NoOp"),
         "Trigger: {cron: '@daily', catch_up: some}\n" + jobs("id: a, type: NoOp"),
         "Trigger: {cron: '@daily', catch_up: {rule: all, most: 0}}\n" + jobs("id: a, type: NoOp"),

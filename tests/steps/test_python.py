@@ -46,10 +46,17 @@ def test_a_script_can_import_what_is_beside_it(tmp_path: Path) -> None:
 
 def test_only_the_standard_library_is_imported(tmp_path: Path) -> None:
     """The code of a step may run where nothing else is installed."""
-    script = "import sys\nfrom dalsegno import job\nprint([name for name in sys.modules if 'dalsegno' in name])"
+    script = """
+import sys
+before = set(sys.modules)
+from dalsegno import job
+new = set(sys.modules) - before
+print({name.partition(".")[0] for name in new} - sys.stdlib_module_names, end=" ")
+print({".".join(name.split(".")[:2]) for name in new if name.startswith("dalsegno.")})
+"""
     work = attempt(tmp_path, {"python": {"script": script}})
     outputs(PYTHON, work)
-    assert log_text(work) == "['dalsegno', 'dalsegno.job']\n"
+    assert log_text(work) == "{'dalsegno'} {'dalsegno.job'}\n"
 
 
 def test_an_exception_is_told(tmp_path: Path) -> None:

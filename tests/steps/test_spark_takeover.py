@@ -121,7 +121,7 @@ def test_another_process_goes_on_with_a_statement(worker: Worker, settings: Sett
     assert progress.message.startswith("statement 3 of 5, stage ")
     assert end_of(work) == Succeeded({"n": 3, "row_count": 1})
     assert ids(settings, table) == [1, 2, 3]
-    assert "An earlier process was at statement 3 of 5: going on with it." in work.log.read_text()
+    assert "An earlier process was at statement 3 of 5: resuming it." in work.log.read_text()
     # What the first process began is what has succeeded: it was not interrupted and executed again.
     session = session_of(work)
     session.take()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 
 import pytest
 
@@ -107,7 +108,8 @@ def test_a_second_capture_of_the_range_is_told_who_holds_it(store: Store) -> Non
     assert caught.value.code == "CapturePending"
     assert str(caught.value) == (
         "daily has a pending capture of lake.db.playback: c1, preparing, made by ada@laptop at"
-        " 2026-11-15 23:19:02 UTC. Commit or abandon c1 first."
+        " 2026-11-15 23:19:02 UTC. Give it up, and the next capture covers its rows: dalsegno abandon c1. "
+        "Only if they are processed: dalsegno commit c1"
     )
     assert store.captures() == [first]
 
@@ -386,6 +388,23 @@ def test_a_pending_capture_cannot_be_dropped(store: Store) -> None:
 
 
 # Moving the checkpoint by hand.
+
+
+def test_a_checkpoint_is_carried_over_to_another_name(store: Store) -> None:
+    store.move_checkpoint("daily", {PLAYBACK: (None, at(1))}, by="ada", now=NOW, reason="set")
+    assert store.last_position("daily", at(1).table_uuid) == (PLAYBACK, at(1))
+    carry_over = partial(store.carry_over, "daily", PLAYBACK, MEMBERS, by="ada", now=LATER, reason="renamed")
+    with pytest.raises(CheckpointMoved):
+        carry_over(None, at(2))
+    store.record_capture(pending := capture(after=1, upto=2))
+    with pytest.raises(CapturePending):
+        carry_over(None, at(1))
+    store.abandon(pending.id, by="ada", now=NOW, reason="renamed")
+    carry_over(None, at(1))
+    assert (store.position("daily", PLAYBACK), store.position("daily", MEMBERS)) == (None, at(1))
+    assert [moved.reason for moved in store.checkpoints("daily", MEMBERS)] == ["renamed"]
+    assert store.last_position("daily", at(1).table_uuid) == (MEMBERS, at(1))
+    assert store.last_position("other", at(1).table_uuid) is None
 
 
 def test_a_checkpoint_can_be_set_and_set_back(store: Store) -> None:

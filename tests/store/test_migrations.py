@@ -68,6 +68,13 @@ ROWS: dict[str, list[str]] = {
         """INSERT INTO lags (consumer, table_name, measured_at) VALUES ('daily', 'lake.db.playback', {now})""",
         """INSERT INTO progress (name, upto) VALUES ('traces', 7)""",
     ],
+    "0008": [
+        """INSERT INTO work_units (id, digest, captures, workflow_id, step_id, inputs, state, template, begun_by,
+           created_at, visited, owner, outputs)
+           VALUES ('u', 'u', '["old"]', 'w', 's', '[]', 'done', 't', 'w/1', {now}, '[]', 'o', '{{}}')""",
+        """INSERT INTO work_unit_captures (capture_id, unit_id) VALUES ('old', 'u')""",
+        """INSERT INTO work_statements (unit_id, number, text, state) VALUES ('u', 1, 'SELECT 1', 'begun')""",
+    ],
 }
 LITERALS = {
     "sqlite": {"now": "1800000000000000", "true": "1", "false": "0"},
@@ -153,7 +160,7 @@ def test_a_newer_database_that_does_not_bear_us_is_left_alone(url: str, oldest: 
 
 def test_what_a_database_works_with_is_said_however_it_got_there(new_url: Callable[[], str]) -> None:
     made, migrated = new_url(), new_url()
-    bring_to(migrated, OLDEST)
+    bring_to(migrated, "0007")
     for url in (made, migrated):
         with Store.open(url) as store, store.database.reading() as connection:
             assert connection.exec_driver_sql("SELECT * FROM dalsegno_compatibility").all() == [(HEAD, OLDEST)]

@@ -34,7 +34,7 @@ def found(store: Store) -> dict[str, int | None]:
 
 def woken(store: Store) -> list[list[str]]:
     with store.database.reading() as connection:
-        return [step for message in runs.messages(connection) for step in message["message"]["steps"]]
+        return [step for message in runs.messages(connection) for step in map(list, message["message"].steps)]
 
 
 def test_what_is_announced_after_somebody_looked_is_found(store: Store) -> None:

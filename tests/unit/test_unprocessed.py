@@ -54,6 +54,18 @@ def test_what_changes_no_row_does_not_count(line: History, watch: Watch) -> None
     assert unprocessed(watch, line, at(1) if line.snapshots else None) is None
 
 
+def test_a_table_that_was_replaced_by_an_empty_one() -> None:
+    empty = replace(history(snap(1, None), snap(2, 1)), head=None)
+    assert unprocessed(ADDED, empty, at(2)) is None
+    found = unprocessed(BOTH_ENDS, empty, at(2))
+    assert found is not None
+    assert (found.span[0], found.rows, found.refusal) == (2, None, None)
+    assert unprocessed(BOTH_ENDS, empty, at(None)) is None
+    only_appends = replace(BOTH_ENDS, manner=manner_of("before_after", ["append"], ()))
+    refused = unprocessed(only_appends, empty, at(2))
+    assert refused is not None and refused.refusal
+
+
 def test_a_rollback_to_what_was_processed() -> None:
     """It brings nothing new; but those who capture both ends have rows to take back."""
     back = history(snap(1, None), snap(2, 1), snap(3, 2), head=2)

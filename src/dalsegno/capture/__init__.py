@@ -8,6 +8,7 @@ consumers     their names
 details       what a capture holds: files, rows, bytes, partitions, ranges
 queries       the SQL that tells what happened to rows
 views         a view of the changed rows, or of the range itself
+renames       checkpoints of tables that had another name
 planning      the same decision, shown instead of done
 rebuilding    checkpoints read back from the targets
 watching      what tables have that nobody has processed, looked at again and again

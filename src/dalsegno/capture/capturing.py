@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.capture import chosen_names, views
-from dalsegno.capture.details import Wish, check_columns, contents_of, describe, look_into
+from dalsegno.capture import chosen_names, renames, views
+from dalsegno.capture.details import Wish, check_columns, contents_of, describe, look_into, refuse_unreadable
 from dalsegno.clock import to_millis
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
 from dalsegno.iceberg import change_table, pins
+from dalsegno.iceberg import views as view_files
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.manifests import adds_everything
@@ -27,6 +28,7 @@ from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Since, S
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment, goes_on, increment_between, next_increment, unproven_beginning
 from dalsegno.settings import CatalogSettings, CatalogType
+from dalsegno.store.refusals import settle_first
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
@@ -103,7 +105,7 @@ def _pending(lake: Lake, request: Request) -> Capture | None:
                 f"Consumer {request.consumer!r} has another capture pending, {found.id} of {tables} up to "
                 f"{found.tables[0].upto}, by {found.created_by}; a consumer has one at a time.",
                 capture_id=found.id,
-                hint=f"Finish it first: dalsegno commit {found.id}, or dalsegno abandon {found.id}.",
+                hint=settle_first(found.id),
             )
         return found
     return None
@@ -130,8 +132,8 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
     increments = []
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)
-        checkpoint = lake.store.position(request.consumer, table.name)
-        start = request.start or start_of_abandoned(lake, request.consumer, table.name)
+        start = request.start or start_of_abandoned(lake, request.consumer, table)
+        checkpoint = renames.followed(lake, request.consumer, table, is_start_chosen=start is not None)
         increment = next_increment(
             table.name,
             request.consumer,
@@ -144,19 +146,22 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
         )
         if increment.root is not None and not adds_everything(table.files, increment.root):
             raise unproven_beginning(table.name, request.consumer, increment.root)
+        refuse_unreadable(table, history, increment, request.consumer)
         if increment.manner.mode is Mode.VIEW:
             views.refuse_view(lake.catalog(table.name.catalog), table, history, increment)
         increments.append(increment)
     return loaded, tuple(increments)
 
 
-def start_of_abandoned(lake: Lake, consumer: str, table: TableName) -> Start | None:
+def start_of_abandoned(lake: Lake, consumer: str, table: LoadedTable) -> Start | None:
     """Where a first capture that was given up began: its range is taken again, unless another start is chosen."""
-    if lake.store.position(consumer, table) is not None:
+    uuid = table.metadata["table-uuid"]
+    if lake.store.position(consumer, table.name) is not None or lake.store.last_position(consumer, uuid) is not None:
         return None
     for earlier in lake.store.captures(consumer):
         for captured in earlier.tables:
-            if captured.table == table and captured.is_first and earlier.state is CaptureState.ABANDONED:
+            is_meant = captured.table == table.name or captured.upto.table_uuid == uuid
+            if is_meant and captured.is_first and earlier.state is CaptureState.ABANDONED:
                 after = captured.after.snapshot_id
                 return Full() if captured.is_full else Earliest() if after is None else AfterSnapshot(after)
     return None
@@ -255,13 +260,15 @@ def _all_there(lake: Lake, capture: Capture) -> bool:
 
 
 def _is_there(catalog: Catalog, capture_id: str, captured: CapturedTable) -> bool:
+    """Whether all that was made is there, and is as it was made."""
     if captured.is_view:
-        return catalog.has_view(captured.change_table)
+        return view_files.is_intact(catalog, captured.change_table, capture_id)
     expected = captured.changes_view if captured.details.get("changes_view") else None
-    found = [change_table.find(catalog, name) for name in captured.tables.values()]
-    return all(table is not None and change_table.capture_of(table) == capture_id for table in found) and (
-        expected is None or catalog.has_view(expected)
+    found = {role: change_table.find(catalog, name) for role, name in captured.tables.items()}
+    are_intact = (
+        table is not None and change_table.is_intact(table, capture_id, captured, role) for role, table in found.items()
     )
+    return all(are_intact) and (expected is None or view_files.is_intact(catalog, expected, capture_id))
 
 
 def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> CapturedTable:
@@ -341,6 +348,7 @@ def _recorded_increment(capture: Capture, captured: CapturedTable, table: Loaded
     )
     if captured.manner.has_deleted_keys and not increment.manner.has_deleted_keys:
         raise _lost(capture, captured, "all snapshots")
+    refuse_unreadable(table, history, increment, capture.consumer)
     return history, increment
 
 

@@ -62,7 +62,8 @@ def _drop(lake: Lake, name: TableName, holder: Capture) -> None:
         raise UserError(
             f"The change table {name} belongs to capture {holder.id} of {holder.consumer}, by {holder.created_by}, "
             "which is not processed yet.",
-            hint=f"Choose another name, or settle it: dalsegno commit {holder.id}, or dalsegno abandon {holder.id}.",
+            hint=f"Choose another name, or give it up: dalsegno abandon {holder.id}. "
+            f"Only if its rows are processed: dalsegno commit {holder.id}",
         )
     if holder.state is not CaptureState.COMMITTED:
         lake.drop(holder.id)
@@ -76,8 +77,8 @@ def _taken(lake: Lake, captured: CapturedTable) -> Iterator[tuple[TableName, str
     for name in {*captured.tables.values(), *captured.views}:
         if (table := change_table.find(catalog, name)) is not None:
             yield name, change_table.capture_of(table)
-        elif catalog.has_views and (properties := catalog.view_properties(name)) is not None:
-            yield name, properties.get(change_table.CAPTURE_ID)
+        elif catalog.has_views and (view := catalog.view_metadata(name)) is not None:
+            yield name, view["properties"].get(change_table.CAPTURE_ID)
 
 
 def _is_settled(lake: Lake, capture_id: str) -> bool:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
+from dalsegno.capture.queries import unspeakable
 from dalsegno.clock import from_millis
+from dalsegno.errors import UnsupportedChange, UnsupportedTable
 from dalsegno.iceberg.catalogs import LoadedTable
-from dalsegno.iceberg.change_table import Contents
+from dalsegno.iceberg.change_table import NO_CONTENTS, Contents
 from dalsegno.iceberg.deleted_keys import deleted_keys
 from dalsegno.iceberg.differences import Side, added_since, touched
 from dalsegno.iceberg.entries import FileEntry, read_entries, taken_entries
@@ -22,6 +24,7 @@ from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.iceberg.pins import Pin
 from dalsegno.iceberg.predicates import partition_filters
 from dalsegno.iceberg.ranges import column_ranges
+from dalsegno.iceberg.schemas import RawSchema, is_newly_required, schema_of, unreadable
 from dalsegno.iceberg.swaps import swaps_between
 from dalsegno.model.captures import ChangeKind, Manner, Role
 from dalsegno.model.snapshots import History, Snapshot
@@ -48,21 +51,67 @@ def check_columns(tables: Sequence[LoadedTable], wish: Wish, manner: Manner) -> 
     for name in wish.range_columns:
         if not any(layout.has_column(name) for layout in layouts):
             layouts[0].column(name)
-    for layout in layouts:
+    for table, layout in zip(tables, layouts, strict=True):
         for key in manner.keys:
             layout.column(key)
+        if manner.compares_ends and (reason := unspeakable(layout.top_columns(), manner)):
+            raise UnsupportedTable(
+                f"The changed rows of {table.name} cannot be told: {reason}.",
+                hint="Rename the column, or capture with --changes range, or only what is added.",
+            )
+
+
+def refuse_unreadable(table: LoadedTable, history: History, increment: Increment, consumer: str) -> None:
+    """Raise where files of the range would be read with types that are not theirs."""
+    reading = schema_of(table.metadata, increment.upto.schema_id)
+    for written in _written_with(table, history, increment):
+        if reading is not None and (found := unreadable(written, reading)):
+            whose = f"{table.name} --consumer {consumer}"
+            raise UnsupportedChange(
+                f"{table.name} was replaced by a table of other types since the checkpoint of {consumer!r}: {found}, "
+                "so its old rows cannot be compared with the new ones.",
+                hint=f"To take the whole table again: dalsegno capture {whose} --from full. "
+                f"To step over it knowingly: dalsegno checkpoints set {whose} --to latest.",
+            )
+
+
+def _written_with(table: LoadedTable, history: History, increment: Increment) -> list[RawSchema]:
+    """Every schema with which a file of the range may have been written. A whole table is read as it reads itself."""
+    if increment.is_full:
+        return []
+    known = {snapshot.schema_id for snapshot in increment.taken}
+    if increment.manner.compares_ends:
+        ends = [history.snapshots.get(end.snapshot_id or 0) for end in (increment.after, increment.upto)]
+        known |= {snapshot.schema_id for end in ends for snapshot in history.ancestors(end)}
+        known |= {increment.after.schema_id} if increment.after.snapshot_id is not None else set()
+    found = (schema_of(table.metadata, schema_id) for schema_id in known if schema_id is not None)
+    return [schema for schema in found if schema is not None]
 
 
 def contents_of(table: LoadedTable, history: History, increment: Increment, threads: int) -> Mapping[Role, Contents]:
     """The manifests of an increment, for each table that is made of it."""
-    if increment.upto.snapshot_id is None:
-        return {Role.AFTER: Contents(None, (), bytes=0), Role.BEFORE: Contents(None, (), bytes=0)}
-    upto = history.snapshots[increment.upto.snapshot_id]
+    contents, reading = (
+        _contents(table, history, increment, threads),
+        schema_of(table.metadata, increment.upto.schema_id),
+    )
+    if reading is None or not any(
+        is_newly_required(each, reading) for each in _written_with(table, history, increment)
+    ):
+        return contents
+    return {role: replace(each, all_optional=True) for role, each in contents.items()}
+
+
+def _contents(table: LoadedTable, history: History, increment: Increment, threads: int) -> Mapping[Role, Contents]:
+    if increment.upto.snapshot_id is None and (increment.is_full or increment.after.snapshot_id is None):
+        return {Role.AFTER: NO_CONTENTS, Role.BEFORE: NO_CONTENTS}
+    upto = history.snapshots.get(increment.upto.snapshot_id) if increment.upto.snapshot_id is not None else None
+    if upto is None:
+        return _both_ends(table, history, increment, None)
     if increment.is_full:
         listed = read_list(table.files, upto.manifest_list)
         takes = tuple(Take(manifest) for manifest in listed.manifests)
         whole = Contents(listed.format, takes, bytes=upto.count("total-files-size"))
-        return {Role.AFTER: whole, Role.BEFORE: Contents(None, (), bytes=0)}
+        return {Role.AFTER: whole, Role.BEFORE: NO_CONTENTS}
     if increment.manner.compares_ends:
         return _both_ends(table, history, increment, upto)
     selection = added_by(table.files, increment.taken, upto, threads=threads)
@@ -71,19 +120,22 @@ def contents_of(table: LoadedTable, history: History, increment: Increment, thre
     return {Role.AFTER: Contents(selection.format, takes, bytes=added.bytes)}
 
 
-def _both_ends(table: LoadedTable, history: History, increment: Increment, upto: Snapshot) -> Mapping[Role, Contents]:
+def _both_ends(
+    table: LoadedTable, history: History, increment: Increment, upto: Snapshot | None
+) -> Mapping[Role, Contents]:
+    """What differs between the two; at either end the table may hold nothing, as after CREATE OR REPLACE TABLE."""
     layout = Layout(table.metadata, increment.upto.schema_id)
-    last = read_list(table.files, upto.manifest_list)
+    last = None if upto is None else read_list(table.files, upto.manifest_list)
     after = history.snapshots.get(increment.after.snapshot_id) if increment.after.snapshot_id is not None else None
     first = None if after is None else read_list(table.files, after.manifest_list)
-    known = first.manifests if first else ()
+    known, found = (listed.manifests if listed else () for listed in (first, last))
     line = [snapshot for snapshot, _ in increment.snapshots]
     swaps = swaps_between(table.files, after, line) if after is not None and increment.is_line else ()
     if increment.manner.is_told_by_one_end:
-        sides = Side((), ()), added_since(table.files, layout, known, last.manifests, swaps)
+        sides = Side((), ()), added_since(table.files, layout, known, found, swaps)
     else:
-        sides = touched(table.files, layout, known, last.manifests, swaps)
-    formats = (first.format if first else None, last.format)
+        sides = touched(table.files, layout, known, found, swaps)
+    formats = [listed.format if listed else None for listed in (first, last)]
     before_after = [
         Contents(
             format_,
@@ -93,7 +145,7 @@ def _both_ends(table: LoadedTable, history: History, increment: Increment, upto:
         for format_, side in zip(formats, sides, strict=True)
     ]
     ends = {Role.BEFORE: before_after[0], Role.AFTER: before_after[1]}
-    if not increment.manner.has_deleted_keys:
+    if not increment.manner.has_deleted_keys or last is None:
         return ends
     deleted = deleted_keys(table.files, line)
     size = Cost.total(take.cost for take in deleted.takes).bytes

@@ -18,10 +18,11 @@ from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import checked_consumer
 from dalsegno.capture.details import Wish
 from dalsegno.capture.queries import query_of
+from dalsegno.capture.renames import refuse_pending_elsewhere, standing
 from dalsegno.capture.scratch import remove_left_over
 from dalsegno.capture.views import metadata_location
 from dalsegno.clock import Clock, to_millis, utc_now
-from dalsegno.errors import CaptureSettled, DalsegnoError, UnknownName, UserError
+from dalsegno.errors import CapturePending, CaptureSettled, DalsegnoError, DataError, UnknownName, UserError
 from dalsegno.iceberg import change_table, pins, views
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
 from dalsegno.iceberg.history import MAIN, history_of
@@ -32,6 +33,7 @@ from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import starting_position
 from dalsegno.settings import Settings
 from dalsegno.store import Mark, Store
+from dalsegno.store.refusals import settle_first
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Cleaned:
     scratch: tuple[str, ...]
     #: What could not be removed, and why.
     left_over: tuple[str, ...]
+    #: Captures whose time is over, but behind which work was begun, and by whom.
+    kept: tuple[str, ...] = ()
 
 
 class Lake:
@@ -137,6 +141,7 @@ class Lake:
         capture = self.store.capture(capture_id)
         if capture.state is not CaptureState.READY:
             raise UserError(f"Capture {capture.id} is {capture.state}, so there is nothing to query.")
+        self.refuse_foreign_rows(capture)
         chosen = [c for c in capture.tables if table is None or c.table == self.name(table)]
         if len(chosen) != 1:
             names = ", ".join(str(captured.table) for captured in capture.tables)
@@ -173,11 +178,35 @@ class Lake:
         )
         return planning.plan(self, question)
 
-    def commit(self, capture_id: str) -> Committed:
-        """Move the checkpoint to the end of the capture's range, then drop its change tables."""
-        capture = self.store.capture(capture_id)
-        commit = self.store.commit(capture.id, by=self.actor, now=self.clock())
-        return Committed(commit.checkpoint, commit.is_new, self._tidy_up(capture, release=True))
+    def commit(self, capture_id: str, *others: str) -> Committed:
+        """Move the checkpoint to the end of the capture's range, then drop its change tables.
+
+        Captures that one step has consumed together are committed together.
+        """
+        capture, *more = [self.store.capture(each) for each in (capture_id, *others)]
+        for each in (capture, *more):
+            self.refuse_foreign_rows(each)
+        commit = self.store.commit(capture.id, *(each.id for each in more), by=self.actor, now=self.clock())
+        problems = [problem for each in (capture, *more) for problem in self._tidy_up(each, release=True)]
+        return Committed(commit.checkpoint, commit.is_new, tuple(problems))
+
+    def refuse_foreign_rows(self, capture: Capture) -> None:
+        """Raise if somebody else wrote to a change table: what is read of it is not what was captured."""
+        if capture.state is not CaptureState.READY:
+            return
+        for captured in capture.tables:
+            for role, name in () if captured.is_view else captured.tables.items():
+                table = None
+                # One that is gone, or that cannot be looked at, says nothing against what was processed.
+                with suppress(DalsegnoError):
+                    table = change_table.find(self.catalog(name.catalog), name)
+                if table is not None and change_table.has_other_rows(table, capture.id, captured, role):
+                    raise DataError(
+                        f"Somebody else wrote to {name} since capture {capture.id} made it, so it does not hold what "
+                        "was captured. The checkpoint was not moved.",
+                        hint="Take back what was written from it, if anything was: dalsegno undo "
+                        f"{capture.id}. Then run it again: the next capture makes the table anew.",
+                    )
 
     def abandon(self, capture_id: str, *, reason: str = "abandoned by hand") -> Capture:
         """Give a capture up: the next one takes its range again."""
@@ -192,7 +221,7 @@ class Lake:
         if capture.state.is_pending:
             raise UserError(
                 f"Capture {capture.id} of {capture.consumer!r} is {capture.state}: its change table is still needed.",
-                hint=f"Settle it first: dalsegno commit {capture.id}, or dalsegno abandon {capture.id}.",
+                hint=settle_first(capture.id),
             )
         self.remove_change_tables(capture)
         return self.store.mark_dropped(capture.id, self.clock())
@@ -207,11 +236,16 @@ class Lake:
         abandoned: list[str] = []
         dropped: list[str] = []
         left_over: list[str] = []
+        kept: list[str] = []
         for capture in self.store.captures(pending_only=True):
-            if capture.expires_at <= now:
-                with suppress(CaptureSettled):
-                    self.store.abandon(capture.id, by=self.actor, now=now, reason="its time was over")
-                    abandoned.append(capture.id)
+            if capture.expires_at > now:
+                continue
+            if why := self.store.is_worked_on(capture.id):
+                kept.append(f"{capture.id}: {why}")
+                continue
+            with suppress(CaptureSettled, CapturePending):
+                self.store.abandon(capture.id, by=self.actor, now=now, reason="its time was over")
+                abandoned.append(capture.id)
         every = self.store.captures()
         settled = [capture for capture in every if not capture.state.is_pending]
         # A name that a user chose passes from capture to capture.
@@ -226,7 +260,7 @@ class Lake:
             if not problems:
                 dropped.append(capture.id)
         scratch, remaining = remove_left_over(self)
-        return Cleaned(tuple(abandoned), tuple(dropped), tuple(scratch), (*left_over, *remaining))
+        return Cleaned(tuple(abandoned), tuple(dropped), tuple(scratch), (*left_over, *remaining), tuple(kept))
 
     # Checkpoints.
 
@@ -246,6 +280,13 @@ class Lake:
             hint=f"It gets one with its first commit: dalsegno capture {name} --consumer {consumer}",
         )
 
+    def position(self, consumer: str, table: str) -> Position | None:
+        """Where a consumer stands on a table, whatever the table was called before; None before its first commit."""
+        name = self.name(table)
+        if (known := self.store.position(consumer, name)) is not None:
+            return known
+        return standing(self, consumer, self.load(name), is_start_chosen=True).position
+
     def history(self, consumer: str, table: str | None = None) -> list[Checkpoint]:
         """Every move of a consumer's checkpoint, newest first."""
         return self.store.checkpoints(consumer, self.name(table) if table else None)
@@ -257,6 +298,7 @@ class Lake:
         name = self.name(table)
         expected = self.store.position(checked_consumer(consumer), name)
         loaded = self.load(name)
+        refuse_pending_elsewhere(self, consumer, loaded)
         history = history_of(loaded.metadata, branch or (expected.branch if expected else MAIN), table=name)
         position = starting_position(name, history, parse_start(to), history.head)
         return self.store.move_checkpoint(
@@ -321,6 +363,8 @@ class Lake:
             self.pin(self.load(name), consumer, position)
 
     def pin(self, table: LoadedTable, consumer: str, after: Position) -> tuple[LoadedTable, pins.Pin]:
+        if table.metadata["table-uuid"] != after.table_uuid:
+            return table, pins.Pin(False, f"not pinned: {table.name} is another table by now")
         return pins.pin(
             self.catalog(table.name.catalog),
             table,

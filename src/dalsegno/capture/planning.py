@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.types import NestedField
 
 from dalsegno.capture.capturing import start_of_abandoned
-from dalsegno.capture.details import Wish, check_columns, contents_of, exactness, manifests_before
+from dalsegno.capture.details import Wish, check_columns, contents_of, exactness, manifests_before, refuse_unreadable
+from dalsegno.capture.renames import standing
 from dalsegno.capture.views import refuse_view
 from dalsegno.clock import from_millis, to_millis
 from dalsegno.errors import DataError, UserError
@@ -112,7 +113,7 @@ def plan(lake: Lake, question: Question) -> list[TablePlan]:
     end = question.end or (Since(to_millis(lake.clock())) if len(question.tables) > 1 else None)
     loaded = [lake.load(name) for name in question.tables]
     check_columns(loaded, Wish(), question.manner)
-    starts = [question.start or start_of_abandoned(lake, question.consumer, name) for name in question.tables]
+    starts = [question.start or start_of_abandoned(lake, question.consumer, table) for table in loaded]
     return [
         _TablePlanner(lake, replace(question, start=start), table, end).plan()
         for table, start in zip(loaded, starts, strict=True)
@@ -125,11 +126,20 @@ class _TablePlanner:
     def __init__(self, lake: Lake, question: Question, table: LoadedTable, end: AfterSnapshot | Since | None) -> None:
         self.lake, self.question, self.table, self.end = lake, question, table, end
         self.history: History = history_of(table.metadata, question.branch, table=table.name)
-        self.checkpoint = lake.store.position(question.consumer, table.name)
+        self.checkpoint, self.unknown_standing = self._standing()
         self.now = lake.clock()
         self.layout = Layout(table.metadata, self.history.current_schema_id)
         self.column = self._event_time()
         self._entries_by_path: dict[str, list[FileEntry]] = {}
+
+    def _standing(self) -> tuple[Position | None, DataError | None]:
+        """Where the consumer stands, or why that cannot be told."""
+        is_chosen = self.question.start is not None
+        try:
+            found = standing(self.lake, self.question.consumer, self.table, is_start_chosen=is_chosen)
+        except DataError as error:
+            return None, error
+        return found.position, None
 
     def plan(self) -> TablePlan:
         increment, refusal = self._increment()
@@ -192,6 +202,8 @@ class _TablePlanner:
 
     def _increment(self) -> tuple[Increment | None, DataError | UserError | None]:
         name, consumer, manner = self.table.name, self.question.consumer, self.question.manner
+        if self.unknown_standing is not None:
+            return None, self.unknown_standing
         try:
             increment = next_increment(
                 name,
@@ -205,6 +217,7 @@ class _TablePlanner:
             )
             if increment.root is not None and not adds_everything(self.table.files, increment.root):
                 return None, unproven_beginning(name, consumer, increment.root)
+            refuse_unreadable(self.table, self.history, increment, consumer)
             if manner.mode is Mode.VIEW:
                 refuse_view(self.lake.catalog(name.catalog), self.table, self.history, increment)
         except (DataError, UserError) as error:

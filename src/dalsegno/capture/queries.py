@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 from dalsegno.errors import UserError
-from dalsegno.model.captures import CapturedTable, ChangeKind, Role
+from dalsegno.model.captures import CapturedTable, ChangeKind, Manner, Role
 from dalsegno.model.tables import TableName
 
 CHANGE_TYPE = "_change_type"
+#: How every column begins that the query has for itself.
+_OWN = "_dalsegno_"
 #: Iceberg's own column, which ``*`` does not stand for.
 ROW_ID = "_row_id"
 
@@ -28,6 +30,7 @@ class Engine(StrEnum):
     DUCKDB = "duckdb"
 
 
+_READ_IT = "Read the tables of the capture themselves, or rename the column in the source."
 _QUOTES = {Engine.SPARK: "`", Engine.DUCKDB: '"'}
 #: Each row as often as one end has it more than the other.
 _REPEATED = {
@@ -44,6 +47,13 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
     else:
         sources = {role: f"iceberg_scan({_text(metadata_of(name))})" for role, name in captured.tables.items()}
     columns = tuple(str(name) for name in captured.details["columns"])
+    if (reason := unspeakable(columns, manner)) is not None:
+        raise UserError(f"The changed rows of {captured.table} cannot be queried: {reason}.", hint=_READ_IT)
+    if chosen is Engine.DUCKDB and len({name.lower() for name in columns}) < len(columns):
+        raise UserError(
+            f"Columns of {captured.table} differ by upper and lower case alone, which {chosen} does not tell apart.",
+            hint="Query with Spark, with spark.sql.caseSensitive = true.",
+        )
     after, before = sources[Role.AFTER], sources.get(Role.BEFORE)
     since = captured.after.sequence_number
     if manner.is_told_by_one_end:
@@ -138,6 +148,16 @@ def changed_by_id(after: str, before: str, since: int) -> tuple[str, str]:
         f"(SELECT *, {ROW_ID} FROM {after} WHERE _last_updated_sequence_number > {since})",
         f"(SELECT *, {ROW_ID} FROM {before} LEFT ANTI JOIN ({kept}) ON {ROW_ID} = _dalsegno_kept)",
     )
+
+
+def unspeakable(columns: Sequence[str], manner: Manner) -> str | None:
+    """Why columns cannot be told from those that the query adds; None if they can."""
+    if manner.is_told_by_one_end or manner.changes is ChangeKind.RANGE:
+        return None
+    for name in columns:
+        if name.lower() == CHANGE_TYPE or name.lower().startswith(_OWN):
+            return f"its column {name!r} has a name that the query uses itself"
+    return None
 
 
 def _engine(name: str) -> Engine:

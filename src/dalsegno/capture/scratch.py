@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from dalsegno.capture import views
 from dalsegno.capture.capturing import changes_folder
-from dalsegno.capture.details import Wish, contents_of, describe
+from dalsegno.capture.details import Wish, contents_of, describe, refuse_unreadable
 from dalsegno.errors import DalsegnoError, HistoryLost, UnknownName
 from dalsegno.iceberg import change_table
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
@@ -79,6 +79,7 @@ class Scratch:
             increment = Increment(table.name, beginning, upto, (), is_first=True, is_full=True, manner=asked)
         else:
             increment = increment_between(table.name, "scratch", history, after, last, is_first=True, manner=asked)
+        refuse_unreadable(table, history, increment, "scratch")
         captured = CapturedTable(
             table=table.name,
             after=increment.after,

@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from dalsegno.capture.lake import Lake
-from dalsegno.errors import DalsegnoError
+from dalsegno.capture.renames import standing
+from dalsegno.errors import DalsegnoError, DataError
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.model.watching import Unprocessed, Watch
-from dalsegno.plan.unprocessed import unprocessed
+from dalsegno.plan.unprocessed import refused, unprocessed
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,18 @@ class WatchedTables:
             self._say(watch.table, f"{watch.table} cannot be watched: {error}")
             return _Seen(loaded.metadata_location, mark, None)
         self._said.pop(watch.table, None)
-        return _Seen(loaded.metadata_location, mark, unprocessed(watch, history, mark))
+        found = mark
+        if mark is None or mark.table_uuid != history.table_uuid:
+            try:
+                is_chosen = watch.start is not None
+                found = standing(self.lake, watch.consumer, loaded, is_start_chosen=is_chosen).position
+            except DataError as error:
+                return _Seen(loaded.metadata_location, mark, refused(history.head, mark, error))
+            except DalsegnoError as error:
+                # Another look, then: what was not found out is not remembered.
+                self._say(watch.table, error.message)
+                return _Seen(None, mark, None)
+        return _Seen(loaded.metadata_location, mark, unprocessed(watch, history, found))
 
     def _say(self, what: object, message: str) -> None:
         if self._said.get(what) != message:

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 import dalsegno
-from dalsegno.cli import auditing, backing_up, holding, runs, serving, signals, spark, templates, triggers, workflows
+from dalsegno.cli import (
+    auditing,
+    backing_up,
+    holding,
+    runs,
+    serving,
+    signals,
+    spark,
+    templates,
+    triggers,
+    workflows,
+    writes,
+)
 from dalsegno.cli.output import line_of, opened, reporting, show
 from dalsegno.operations.plain_values import plain
 
@@ -219,15 +231,22 @@ def query(
 
 
 @app.command()
-def commit(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
-    """Say that a capture is processed.
+def commit(
+    capture_id: CaptureId,
+    others: Annotated[
+        list[str] | None, typer.Argument(metavar="[CAPTURE]…", help="more that a step consumed together with it")
+    ] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Commit a capture: move the consumer's checkpoint past it.
 
-    The checkpoint moves to the end of its range, and its change table is dropped.
+    Its change table is dropped. Captures that one step consumed together are committed together.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.commit(capture_id), text.committed, as_json=json)
+        show(lake.commit(capture_id, *(others or ())), text.committed, as_json=json)
 
 
 @app.command()
@@ -461,6 +480,7 @@ def completion(
 workflows.register(app)
 runs.register(app)
 auditing.register(app)
+writes.register(app)
 holding.register(app)
 templates.register(app)
 triggers.register(app)

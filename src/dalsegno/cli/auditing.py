@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 DRIFTED = 5
 #: Partitions that differ and are shown.
 _SHOWN_PARTITIONS = 5
+#: How much of a query is shown.
+_SHOWN_QUERY = 200
+#: What a target is compared with, by ``basis``.
+_SAID_BY = {
+    "workflow_sql": "this SQL gives over everything",
+    "oracle": "its oracle gives",
+    "query": "--query gives",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +61,11 @@ def audit(
     ] = None,
     query: Annotated[
         str | None,
-        typer.Option(metavar="SQL", help="what the target should hold: a SELECT, or a file with one, in Spark's SQL"),
+        typer.Option(
+            metavar="SQL",
+            help="what the target should hold: a SELECT in Spark's SQL, or a file .sql with one; by default the oracle "
+            "in the workflow, else its own SQL",
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="how many differing rows are shown at most")] = 10,
     json: Json = False,
@@ -61,7 +73,8 @@ def audit(
 ) -> None:
     """Compute anew what a workflow's runs should have written, and compare.
 
-    From the very snapshots that they consumed. If something differs, it names the first run that went wrong, and ends
+    By the SELECT that the workflow names as the table's oracle, or that --query gives; otherwise by the workflow's own
+    SQL, which cannot show a mistake in that SQL. If something differs, it names the first run that went wrong, and ends
     with exit code 5.
     """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
@@ -109,6 +122,7 @@ def text(found: Audit) -> str:
     lines = [f"{found.workflow_id}, version {found.version}, {counted(found.runs, 'run')} up to {found.run}: {sources}"]
     for target in found.targets:
         lines += _target(target)
+    lines += [found.cannot_see] if found.cannot_see else []
     lines += [f"Note: {note}" for note in found.notes]
     lines += [f"Left for dalsegno clean: {problem}" for problem in found.left_over]
     return "\n".join(lines)
@@ -120,12 +134,17 @@ def _target(target: TargetResult) -> Iterator[str]:
     if target.is_equal:
         partitions = f" in {counted(found.partitions, 'partition')}" if found.partitions > 1 else ""
         columns = counted(len(found.columns), "column")
-        yield f"✔ {target.table} is as it should be: {counted(found.found_rows, 'row')}{partitions}, {columns}{looked}"
+        rows = counted(found.found_rows, "row")
+        yield f"✔ {target.table} is as {_SAID_BY[target.basis]}: {rows}{partitions}, {columns}{looked}"
     else:
         yield (
-            f"✘ {target.table} is not as it should be: {counted(found.missing_rows, 'row')} missing, "
+            f"✘ {target.table} is not as {_SAID_BY[target.basis]}: {counted(found.missing_rows, 'row')} missing, "
             f"{found.superfluous_rows:,} superfluous{looked}"
         )
+    if target.query:
+        query = " ".join(target.query.split())
+        yield f"  {target.basis:<11} {query if len(query) <= _SHOWN_QUERY else f'{query[:_SHOWN_QUERY]}…'}"
+    if not target.is_equal:
         yield from _drift(found)
         if target.culprit:
             yield f"  {_culprit(target.culprit)}"

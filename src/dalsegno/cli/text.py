@@ -134,7 +134,9 @@ def _partition_lines(partitions: Sequence[Mapping[str, Any]] | None) -> Iterable
 
 
 def _partition(values: Mapping[str, Any]) -> str:
-    return "/".join(f"{name}={value}" for name, value in values.items()) or "the table is not partitioned"
+    from dalsegno.iceberg.values import partition_path  # noqa: PLC0415 - slow import
+
+    return partition_path(values) or "the table is not partitioned"
 
 
 def _range(values: Mapping[str, Any]) -> str:
@@ -169,6 +171,7 @@ def settled(capture: Capture) -> str:
 
 def cleaned(made: Cleaned, runs: int = 0, folders: int = 0) -> str:
     lines = [f"Given up, its time was over: {each}" for each in made.abandoned]
+    lines += [f"Kept, though its time is over: {each}" for each in made.kept]
     lines += [f"Removed the change tables of {each}" for each in made.dropped]
     lines += [f"Removed what an audit left in {each}" for each in made.scratch]
     lines += [f"Could not be removed: {problem}" for problem in made.left_over]

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from dalsegno.engine import iterations
 from dalsegno.engine.records import Facts, OpenRun, Report
+from dalsegno.model.messages import (
+    Admit,
+    ChildFinished,
+    EndChildren,
+    EndRun,
+    Message,
+    RestartRun,
+    SignalsArrived,
+)
 from dalsegno.model.runs import (
     Began,
     ChildEnded,
@@ -26,26 +35,28 @@ if TYPE_CHECKING:
     from dalsegno.engine.entry import Entry
 
 
-def deliver(entry: Entry, run_id: str, message: Mapping[str, Any]) -> None:
+def deliver(entry: Entry, run_id: str, message: Message) -> None:
     """Act on what a transaction left for a run or a workflow."""
     match message:
-        case {"kind": "admit", "workflow": workflow_id}:
+        case Admit(workflow_id):
             admit_runs(entry, workflow_id)
-        case {"kind": "child_ended", "flow": flow_id, "step": step_id}:
+        case ChildFinished(flow_id, step_id):
             entry.take(Report(run_id, flow_id, ChildEnded(step_id)))
-        case {"kind": "signals", "steps": steps}:
+        case SignalsArrived(steps):
             for flow_id, step_id in steps:
                 entry.take(Report(run_id, flow_id, SignalsCame(step_id)))
-        case {"kind": "end_child", "flow": flow_id, "step": step_id, "ending": ending}:
+        case EndChildren(flow_id, step_id, ending):
             for child in sorted(runs.open_children(entry.connection, flow_id, step_id)):
-                end(entry, child, Ending(ending))
-        case {"kind": "restart", "attempt": attempt, "changes": changes}:
+                end(entry, child, ending)
+        case RestartRun(attempt, changes):
             hold_workflow_of(entry, run_id)
             run = entry.open(run_id)
             if run.row["attempt"] < attempt:
                 restart(entry, run, Restarted(), changes)
-        case {"kind": "end", "ending": ending}:
-            end(entry, run_id, Ending(ending))
+        case EndRun(ending):
+            end(entry, run_id, ending)
+        case _:
+            assert_never(message)
 
 
 def hold_workflow_of(entry: Entry, run_id: str) -> None:
@@ -125,7 +136,7 @@ def restart(entry: Entry, run: OpenRun, wish: Restarted, changes: Mapping[str, A
     entry.run_changes.setdefault(run.id, {}).update(values)
     run.row = {**run.row, **values}
     entry.tell(run.id, "run", {"status": RunStatus.CREATED.value, "restart": initiator["restart"]})
-    entry.send(run.id, {"kind": "admit", "workflow": run.workflow_id})
+    entry.send(run.id, Admit(run.workflow_id))
 
 
 def _restart_wish(wish: Mapping[str, Any], failed_iterations: Mapping[str, tuple[int, ...]]) -> Restarted:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dalsegno.model.runs import Graph
 from dalsegno.model.workflow import Definition, ForeachStep, Step, WhileStep, Workflow
-from dalsegno.spec.captures import committed_with_run, is_capture
+from dalsegno.spec.captures import committed_with_run, is_capture, is_commit
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,10 @@ class Blueprint:
     def captures(self) -> frozenset[str]:
         """The steps that capture what is new in a table."""
         return frozenset(step.id for step in self.steps.values() if is_capture(step))
+
+    @cached_property
+    def captures_and_commits(self) -> frozenset[str]:
+        return self.captures | {step.id for step in self.steps.values() if is_commit(step)}
 
     @cached_property
     def committed_with_run(self) -> frozenset[str]:

@@ -16,6 +16,7 @@ from dalsegno.engine.permits import may_hold_permits
 from dalsegno.engine.records import Claim, Facts, OpenRun, Recorded, Report
 from dalsegno.errors import DataError, UserError
 from dalsegno.model.captures import actor_of_run
+from dalsegno.model.messages import Admit, ChildFinished, EndChildren, Message, RestartRun
 from dalsegno.model.outcomes import Failed, FailureKind, Succeeded
 from dalsegno.model.runs import (
     EndWanted,
@@ -30,7 +31,7 @@ from dalsegno.model.runs import (
 )
 from dalsegno.model.signals import Announcement
 from dalsegno.plan.advance import Decision, StaleReport, advance
-from dalsegno.store import flows, queue, runs, signals, waking, workflows
+from dalsegno.store import captures, flows, queue, runs, settling, signals, waking, work_units, workflows
 from dalsegno.store.flows import FACTS, StepChange
 from dalsegno.store.store import commit
 
@@ -185,15 +186,16 @@ class Entry:
         return happening
 
     def _move_checkpoints(self, run: OpenRun, capture_ids: Sequence[str]) -> UserError | DataError | None:
-        """Commit captures, all or none: then, why not."""
+        """Commit captures, and those that were consumed together with them, all or none: then, why not."""
         by = actor_of_run(run.workflow_id, run.row["number"])
         try:
             with self.connection.begin_nested():
-                for capture_id in capture_ids:
+                ready = settling.committable(self.connection, capture_ids, run.row["root_run"], by)
+                for capture_id in ready:
                     commit(self.connection, capture_id, by=by, now=self.now)
         except (UserError, DataError) as refusal:
             return refusal
-        self._committed.extend(capture_ids)
+        self._committed.extend(ready)
         return None
 
     def _commit_with_run(self, run: OpenRun, flow: Flow) -> None:
@@ -276,8 +278,7 @@ class Entry:
                 for below in iterations.still_open(self, run, flow.id, step_id):
                     self.waiting.append((run, below, EndWanted(ending), Facts()))
             else:
-                message = {"kind": "end_child", "flow": flow.id, "step": step_id, "ending": ending.value}
-                self.send(run.id, message)
+                self.send(run.id, EndChildren(flow.id, step_id, ending))
 
     def _ended(self, run: OpenRun, flow: Flow) -> None:
         self._changed_flows[flow.id] = flow
@@ -291,7 +292,23 @@ class Entry:
             return
         if flow.status is RunStatus.SUCCEEDED and run.blueprint.committed_with_run:
             self._commit_with_run(run, flow)
-        self.end_run(run, flow.status, self._reason(flow))
+        reason = self._reason(flow)
+        if flow.status is RunStatus.SUCCEEDED and (left := self._left_uncommitted(run)):
+            flow.status, reason = RunStatus.FAILED, left
+        self.end_run(run, flow.status, reason)
+
+    def _left_uncommitted(self, run: OpenRun) -> str | None:
+        """Why captures stay pending that the run has processed; None if none does."""
+        if run.id != run.row["root_run"] or not run.blueprint.captures:
+            return None
+        waiting = captures.wanted_by(self.connection, run.id)
+        if not waiting:
+            return None
+        others = sorted(work_units.together(self.connection, waiting) - set(waiting))
+        return (
+            f"Capture {', '.join(waiting)} is not committed: a step consumed it together with {', '.join(others)}, "
+            "which no step has committed."
+        )
 
     @staticmethod
     def _reason(flow: Flow) -> str | None:
@@ -304,7 +321,7 @@ class Entry:
 
     # Runs.
 
-    def send(self, run_id: str, message: Mapping[str, Any]) -> None:
+    def send(self, run_id: str, message: Message) -> None:
         runs.send(self.connection, run_id, message, self.now)
         self.has_sent = True
 
@@ -314,10 +331,9 @@ class Entry:
         run.row = {**run.row, **changes}
         self.tell(run.id, "run", {"status": status.value, "reason": reason})
         notices.tell_of_end(self.connection, run.row, self.now)
-        self.send(run.id, {"kind": "admit", "workflow": run.workflow_id})
+        self.send(run.id, Admit(run.workflow_id))
         if run.row["parent_run"]:
-            message = {"kind": "child_ended", "flow": run.row["parent_flow"], "step": run.row["parent_step"]}
-            self.send(run.row["parent_run"], message)
+            self.send(run.row["parent_run"], ChildFinished(run.row["parent_flow"], run.row["parent_step"]))
 
     def _begin_child(self, run: OpenRun, flow: Flow, step_id: str, values: Mapping[str, Any]) -> None:
         known = runs.run_row(self.connection, values["id"])
@@ -326,9 +342,9 @@ class Entry:
             self.tell(values["id"], "run", {"status": RunStatus.CREATED.value})
         elif known["attempt"] < values["attempt"]:
             changes = {name: values[name] for name in ("run_params", "params")}
-            self.send(values["id"], {"kind": "restart", "attempt": values["attempt"], "changes": changes})
+            self.send(values["id"], RestartRun(values["attempt"], changes))
             return
-        self.send(values["id"], {"kind": "admit", "workflow": values["workflow_id"]})
+        self.send(values["id"], Admit(values["workflow_id"]))
 
     # Saving.
 

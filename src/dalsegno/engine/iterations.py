@@ -34,6 +34,10 @@ def launch(entry: Entry, run: OpenRun, flow: Flow, which: tuple[str, int], facts
     if flow.steps[step_id].attempt > 1 and flows.flow_row(entry.connection, flow_id) is not None:
         below = entry.flow(run, flow_id)
         restart = RestartFrom.INCOMPLETE if is_again else RestartFrom.BEGINNING
+        if not is_again:
+            # What it is given may be something else this time.
+            run.iterations[flow_id] = _params(entry, run, flow, step_id, index, facts)
+            flows.set_params(entry.connection, flow_id, to_stored(run.iterations[flow_id]))
         entry.waiting.append((run, below, Restarted(restart, failed_iterations=failed(entry, below)), Facts()))
         return
     below = Flow(
@@ -58,7 +62,7 @@ def _params(entry: Entry, run: OpenRun, flow: Flow, step_id: str, index: int, fa
 
 def _loop(entry: Entry, run: OpenRun, flow_id: str, step_id: str, facts: Facts) -> Params:
     key = (flow_id, step_id)
-    if key not in run.loops:
+    if facts.params is not None or key not in run.loops:
         row = None if facts.params is not None else flows.step_row(entry.connection, flow_id, step_id)
         run.loops[key] = from_stored(facts.params or (row and row["params"]) or {})
     return run.loops[key]

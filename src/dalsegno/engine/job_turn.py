@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from dalsegno.engine.captures import processed_by
+from dalsegno.engine.captures import NOTHING, Consumed, consumed_by, hold, is_held
 from dalsegno.engine.jobs import Left
 from dalsegno.engine.records import Report
 from dalsegno.engine.turn import Turn
+from dalsegno.engine.work_log import WorkLog
 from dalsegno.errors import DalsegnoError, ParamError
 from dalsegno.model.outcomes import Stopped, Succeeded
 from dalsegno.model.retries import Retries
@@ -23,6 +24,9 @@ from dalsegno.spec.params.stored import to_stored
 from dalsegno.steps.outputs import SIGNALS, signals_in
 
 log = logging.getLogger(__name__)
+
+#: The type whose runner records its work itself, statement by statement.
+_SPARK = "spark"
 
 
 class JobTurn(Turn):
@@ -41,11 +45,21 @@ class JobTurn(Turn):
         found = self.scope(raw=runner.raw).evaluate()
         self.retries = self._retries()
         known = self.memory
-        processed = processed_by(
-            self.means.store, self.means.blueprint, self.run.row, self.run.blueprint, self.flow.id, self.step.id
-        )
+        consumed = self._consumed()
+        log_of_work = self._log_of_work(consumed)
+        if log_of_work is not None and known.handle is None and self.step.type.lower() != _SPARK:
+            log_of_work.note_job(self.step.type)
         outcome = self.means.jobs.follow(
-            runner, self.claim, known.handle, known.deadline, found, self.scope(), processed, self.signals, self.note
+            runner,
+            self.claim,
+            known.handle,
+            known.deadline,
+            found,
+            self.scope(),
+            consumed,
+            log_of_work,
+            self.signals,
+            self.note,
         )
         if isinstance(outcome, Left):
             lost = self.report(LeaseLost(self.step.id, self.state.fence))
@@ -59,6 +73,29 @@ class JobTurn(Turn):
         )
         self.scope(raw=runner.raw, known=after)
         return self.ended(outcome, params=to_stored(after), outputs=outputs)
+
+    def _consumed(self) -> Consumed:
+        """The captures that the job consumes; from now on they are this run's."""
+        if self.step.id in self.run.blueprint.captures_and_commits:
+            return NOTHING
+        store = self.means.store
+        found = consumed_by(store, self.means.blueprint, self.run.row, self.run.blueprint, self.flow.id, self.step.id)
+        if found.captures and not is_held(found):
+            with store.database.writing() as connection:
+                hold(connection, found)
+        return found
+
+    def _log_of_work(self, consumed: Consumed) -> WorkLog | None:
+        if not consumed.captures:
+            return None
+        return WorkLog(
+            self.means.store,
+            consumed,
+            self.flow.id,
+            self.scope().definitions,
+            self.means.blueprint,
+            self.means.scopes.expressions,
+        )
 
     def _retries(self) -> Retries:
         """How often to try again; a policy that has no value must not keep a step from being run."""

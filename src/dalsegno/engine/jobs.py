@@ -12,8 +12,9 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from dalsegno.engine.captures import NOTHING, Processed
+from dalsegno.engine.captures import NOTHING, Consumed
 from dalsegno.engine.records import Claim
+from dalsegno.engine.work_log import WorkLog
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
 from dalsegno.plan.traces import traceparent
 from dalsegno.settings import Settings
@@ -66,7 +67,8 @@ class Jobs:
         claim: Claim,
         handle: Mapping[str, Any] | None,
         found: Evaluated | None = None,
-        processed: Processed = NOTHING,
+        consumed: Consumed = NOTHING,
+        log_of_work: WorkLog | None = None,
     ) -> Work:
         folder = attempt_folder(self.settings, claim.run.row, claim.flow.id, claim.step.id, claim.state.attempt)
         key = key_of(claim.flow.id, claim.step.id, claim.state.attempt)
@@ -83,10 +85,11 @@ class Jobs:
             references=found.references if found else {},
             secrets=found.secrets if found else (),
             handle=(handle or {}).get("handle"),
-            place=processed.place,
-            captures=processed.captures,
+            place=consumed.place,
+            captures=consumed.captures,
+            unit=consumed.key.digest if consumed.captures else "",
+            log_of_work=log_of_work,
             traceparent=traceparent(claim.run.id, claim.flow.id, claim.step.id, claim.state.attempt),
-            is_repeated=bool(processed.captures) and (processed.is_resumed or claim.state.attempt > 1),
         )
 
     def follow(
@@ -97,7 +100,8 @@ class Jobs:
         deadline: datetime | None,
         found: Evaluated,
         scope: Scope,
-        processed: Processed,
+        consumed: Consumed,
+        log_of_work: WorkLog | None,
         signals: Signals,
         note: Note,
     ) -> Outcome | Left:
@@ -107,7 +111,7 @@ class Jobs:
         # By a clock that nobody sets: a job is not to blame if the other one jumps.
         ends_at = time.monotonic() + (deadline - began).total_seconds()
         work = replace(
-            self.work(claim, handle, found, processed),
+            self.work(claim, handle, found, consumed, log_of_work),
             deadline=deadline,
             filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
         )

@@ -21,6 +21,7 @@ from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.claiming import claim_ready, claim_what_follows, take_over
 from dalsegno.engine.entry import Entry
 from dalsegno.engine.records import OpenRun, Recorded, Report
+from dalsegno.model.messages import Admit
 from dalsegno.model.runs import Restarted
 from dalsegno.store import Store, queue, runs, signals
 from dalsegno.store.asking import Row
@@ -158,7 +159,7 @@ def _taken_message(connection: Connection, waiting: Sequence[Row]) -> Row | None
             continue
         message = each["message"]
         # To let runs of a workflow begin is one thing to do, however many ends of runs have asked for it.
-        alike = [other["id"] for other in waiting if other["message"] == message and message["kind"] == "admit"]
+        alike = [other["id"] for other in waiting if other["message"] == message and isinstance(message, Admit)]
         # Whoever deletes it acts on it, in the same transaction.
         if runs.forget_messages(connection, alike or [each["id"]]):
             return each

@@ -7,6 +7,8 @@ the manifests those name. No data file is ever opened.
     files        read, write, copy, list and delete through PyIceberg's FileIO
     avro         manifest lists and manifests, with the schema embedded in each file
     history      metadata file → model.History
+    schemas      whether files that were written with one schema can be read with another
+    values       stored values as people write them
     manifests    which manifests hold what a range of snapshots added, filtered where others are mixed in
     differences  which files differ between two states of a table, whatever happened in between
     swaps        what compaction only swapped, so that it is left out

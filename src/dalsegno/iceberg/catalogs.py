@@ -31,6 +31,7 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.io import load_file_io
 
+from dalsegno.clock import to_millis, utc_now
 from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.history import MAIN, RawMetadata, branch_heads, parse_metadata
@@ -41,6 +42,8 @@ _SPARK_TYPES = {CatalogType.REST: "rest", CatalogType.HIVE: "hive", CatalogType.
 #: Properties that mean the same but are spelt differently by PyIceberg and by Iceberg's Java library.
 _JAVA_NAMES = {"s3.region": "client.region"}
 _DEFAULT_PREVIOUS_VERSIONS = 100
+#: What a table without rows says its current snapshot is.
+_NO_SNAPSHOT = -1
 #: What Iceberg's JDBC catalog calls the rows that are views.
 _VIEW = "VIEW"
 #: So many tables are asked for by their names; beyond that, all of their namespaces.
@@ -250,11 +253,11 @@ class Catalog:
                 return False
             return True
 
-    def view_properties(self, name: TableName) -> Mapping[str, str] | None:
-        """The properties of a view; None if there is no view of that name."""
+    def view_metadata(self, name: TableName) -> RawMetadata | None:
+        """What a view is made of; None if there is no view of that name."""
         with self._talking(f"load the view {name}"):
             try:
-                return self.pyiceberg.load_view(name.identifier).metadata.properties
+                return self.pyiceberg.load_view(name.identifier).metadata.model_dump(by_alias=True)
             except NoSuchViewError:
                 return None
 
@@ -397,10 +400,10 @@ class SqlCatalog(Catalog):
         files.delete(metadata_location)
         return False
 
-    def view_properties(self, name: TableName) -> Mapping[str, str] | None:
+    def view_metadata(self, name: TableName) -> RawMetadata | None:
         with self._talking(f"load the view {name}"):
             location = self._view_location(name)
-            return None if location is None else parse_metadata(self.files_at(location).read(location))["properties"]
+            return None if location is None else parse_metadata(self.files_at(location).read(location))
 
     def has_view(self, name: TableName) -> bool:
         with self._talking(f"look for the view {name}"):
@@ -543,7 +546,17 @@ def _with_ref(table: LoadedTable, ref_name: str, ref: Ref | None) -> dict[str, A
     ]
     keep = int(old.get("properties", {}).get("write.metadata.previous-versions-max", _DEFAULT_PREVIOUS_VERSIONS))
     # The time of the last update stays: the rows did not change, and readers must not see it go backwards.
-    return dict(old) | {"refs": refs, "metadata-log": log[-max(keep, 1) :]}
+    changed = dict(old) | {"refs": refs, "metadata-log": log[-max(keep, 1) :]}
+    return changed | _moved_main(old, ref) if ref_name == MAIN else changed
+
+
+def _moved_main(old: RawMetadata, ref: Ref | None) -> dict[str, Any]:
+    """What else changes with the main branch: the rows that readers see."""
+    now = max(to_millis(utc_now()), old["last-updated-ms"] + 1)
+    if ref is None:
+        return {"current-snapshot-id": _NO_SNAPSHOT, "last-updated-ms": now}
+    log = [*old.get("snapshot-log", ()), {"timestamp-ms": now, "snapshot-id": ref["snapshot-id"]}]
+    return {"current-snapshot-id": ref["snapshot-id"], "last-updated-ms": now, "snapshot-log": log}
 
 
 def _next_metadata_location(table: LoadedTable) -> str:

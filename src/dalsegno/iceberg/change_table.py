@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +26,9 @@ from dalsegno.errors import DataError, PlatformError, UnknownName
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.files import Files
-from dalsegno.iceberg.history import RawMetadata
+from dalsegno.iceberg.history import MAIN, RawMetadata, branch_heads
 from dalsegno.iceberg.manifests import ListField, Manifest, Take, read_list, rewrite, write_list
+from dalsegno.iceberg.schemas import all_optional
 from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
@@ -52,6 +54,9 @@ PROPERTY_PREFIX = "dalsegno."
 CAPTURE_ID = f"{PROPERTY_PREFIX}capture-id"
 _UNSORTED: Mapping[str, Any] = {"order-id": 0, "fields": []}
 _POSITIVE_LONG = (1 << 63) - 1
+_ATTEMPTS = 5
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ class Contents:
     bytes: int | None
     #: Where the files hold keys alone: each set of columns, by their ids, that some file has.
     keys: tuple[tuple[int, ...], ...] = ()
+    #: Whether files may lack values of columns that the source requires by now.
+    all_optional: bool = False
 
     @property
     def data(self) -> tuple[Take, ...]:
@@ -76,6 +83,9 @@ class Contents:
         """Rows are those in the files; delete files, if there are any, take some of them away."""
         costs = [take.cost for take in self.data]
         return Cost(sum(cost.files or 0 for cost in costs), sum(cost.rows or 0 for cost in costs), self.bytes)
+
+
+NO_CONTENTS = Contents(None, (), bytes=0)
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,8 @@ def publish(
     published = _copy_manifests(source.files, files, contents, attempt, threads)
     listed_at = None if contents.format is None else f"{attempt}-snap.avro"
     metadata = _metadata(source.metadata, capture, captured, target, published, listed_at)
+    if contents.all_optional:
+        metadata |= _optional_schemas(metadata)
     if contents.keys:
         metadata |= _reduced_schema(metadata, contents.keys)
     with _writing(target):
@@ -122,9 +134,27 @@ def publish(
             manifests = [take.manifest for take in published.takes]
             files.write(listed_at, write_list(contents.format, manifests, header=header))
         files.write(f"{attempt}.metadata.json", json.dumps(metadata, separators=(",", ":")).encode())
-    if catalog.register(target.name, f"{attempt}.metadata.json"):
-        return published
-    return replace(published, takes=_adopt(catalog, files, target, metadata["table-uuid"], attempt))
+    for _ in range(_ATTEMPTS):
+        if catalog.register(target.name, f"{attempt}.metadata.json"):
+            return published
+        found = find(catalog, target.name)
+        if found is not None and found.metadata["table-uuid"] != metadata["table-uuid"]:
+            _delete(files, target, attempt)
+            raise _taken(target, metadata["table-uuid"], found)
+        if found is not None and is_intact(found, capture.id, captured, role):
+            _delete(files, target, attempt)
+            return replace(published, takes=published_takes(catalog, target.name))
+        if found is not None:
+            log.warning(
+                "%s was written to by somebody else, so it is made anew; what they made of it: %s",
+                target.name,
+                found.metadata_location,
+            )
+            catalog.forget(target.name, metadata_location=found.metadata_location)
+    raise PlatformError(
+        f"{target.name} could not be registered: others changed it {_ATTEMPTS} times in a row.",
+        hint="Find out who writes to it, then run the capture again.",
+    )
 
 
 def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
@@ -153,6 +183,25 @@ def capture_of(table: LoadedTable) -> str | None:
     return found
 
 
+def is_intact(table: LoadedTable, capture_id: str, captured: CapturedTable, role: Role) -> bool:
+    """Whether a table is as this capture has made it: nobody else has committed to it."""
+    metadata = table.metadata
+    if metadata["table-uuid"] != _table_uuid(capture_id, captured, Target.of(captured, role)):
+        return False
+    # A commit writes another file; a catalog that moves the file itself leaves all in it as it was.
+    is_our_file = table.metadata_location.rpartition("/")[2].startswith(f"{capture_id}-")
+    return is_our_file or not (metadata.get("metadata-log") or has_other_rows(table, capture_id, captured, role))
+
+
+def has_other_rows(table: LoadedTable, capture_id: str, captured: CapturedTable, role: Role) -> bool:
+    """Whether a table of this capture, as its uuid says, does not show the snapshot that was made for it."""
+    ours = _table_uuid(capture_id, captured, Target.of(captured, role))
+    known = [snapshot["snapshot-id"] for snapshot in table.metadata.get("snapshots", ())]
+    current = branch_heads(table.metadata).get(MAIN)
+    is_as_made = (known, current) in (([], None), ([_snapshot_id(ours)], _snapshot_id(ours)))
+    return table.metadata["table-uuid"] == ours and not is_as_made
+
+
 def forget(catalog: Catalog, name: TableName, capture_id: str) -> None:
     """Drop the catalog's entry of a capture's table, unless the name has passed to another table."""
     try:
@@ -174,19 +223,19 @@ def _table_uuid(capture_id: str, captured: CapturedTable, target: Target) -> str
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dalsegno:{capture_id}:{captured.table}:{target.role}"))
 
 
-def _adopt(catalog: Catalog, files: Files, target: Target, expected_uuid: str, attempt: str) -> tuple[Take, ...]:
-    """Take the table of the attempt that came first: its manifests; this attempt's files are deleted."""
-    found = catalog.load(target.name).metadata
+def _delete(files: Files, target: Target, attempt: str) -> None:
+    """Delete what an attempt wrote that came second."""
     for location in files.list(target.folder):
         if location.startswith(attempt):
             files.delete(location)
-    if found["table-uuid"] != expected_uuid:
-        raise DataError(
-            f"There is a table {target.name} that is not of this capture: expected uuid {expected_uuid}, "
-            f"found {found['table-uuid']}.",
-            hint="Rename or drop that table, then run the capture again.",
-        )
-    return published_takes(catalog, target.name)
+
+
+def _taken(target: Target, expected_uuid: str, found: LoadedTable) -> DataError:
+    return DataError(
+        f"There is a table {target.name} that is not of this capture: expected uuid {expected_uuid}, "
+        f"found {found.metadata['table-uuid']}.",
+        hint="Rename or drop that table, then run the capture again.",
+    )
 
 
 @contextmanager
@@ -268,9 +317,7 @@ def _metadata(
     }
     if manifest_list is None:
         return clone | empty
-    # 63 bits of a hash: a positive number, the same for every attempt.
-    digest = hashlib.sha256(str(empty["table-uuid"]).encode()).digest()
-    snapshot_id = int.from_bytes(digest[:8], "big") & _POSITIVE_LONG
+    snapshot_id = _snapshot_id(str(empty["table-uuid"]))
     snapshot = {
         "snapshot-id": snapshot_id,
         "timestamp-ms": created_ms,
@@ -288,6 +335,11 @@ def _metadata(
             "refs": {"main": {"snapshot-id": snapshot_id, "type": "branch"}},
         }
     )
+
+
+def _snapshot_id(table_uuid: str) -> int:
+    """63 bits of a hash: a positive number, the same for every attempt."""
+    return int.from_bytes(hashlib.sha256(table_uuid.encode()).digest()[:8], "big") & _POSITIVE_LONG
 
 
 def _inherited(source: RawMetadata, at: Position) -> dict[str, Any]:
@@ -355,6 +407,13 @@ def _readable_with(source: RawMetadata, schema_id: int) -> dict[str, Any]:
     if source["format-version"] == 1:
         changed |= {"schema": schema, "partition-spec": default["fields"]}
     return changed
+
+
+def _optional_schemas(metadata: RawMetadata) -> dict[str, Any]:
+    """The schemas without the promise that there are no nulls."""
+    changed: dict[str, Any] = {"schemas": [all_optional(schema) for schema in metadata["schemas"]]}
+    # Format version 1 repeats the current schema in a field of its own.
+    return changed | ({"schema": all_optional(metadata["schema"])} if "schema" in metadata else {})
 
 
 def _reduced_schema(metadata: RawMetadata, keys: Iterable[Iterable[int]]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def deleted_keys(files: Files, snapshots: Sequence[Snapshot]) -> DeletedKeys:
             entries = [e for e in read_files(files, manifest) if (e.status, e.content) == (ADDED, EQUALITY_DELETES)]
             if entries:
                 counted = Cost.total(entry.cost for entry in entries)
-                only = frozenset(entry.path for entry in entries)
+                only = frozenset(entry.place for entry in entries)
                 takes.append(Take(manifest, only, as_data=True, counted=counted))
             keys |= {entry.equality_ids for entry in entries}
             found += len(entries)

@@ -11,7 +11,8 @@ What compaction only swapped (see ``swaps``) holds the same rows on both sides a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,8 @@ class Swap:
 class Entry:
     """A file: as much of it as decides whether it is touched, or what it reaches."""
 
+    #: Its place among the manifest's entries.
+    place: int
     status: int
     path: str
     key: PartitionKey
@@ -71,7 +74,10 @@ class Entry:
 
     @property
     def identity(self) -> Identity:
-        """Equal where a file is the same at both ends; one that was removed and added anew is another."""
+        """Equal where a file is the same at both ends; one that was removed and added anew is another.
+
+        Version 1 has no sequence numbers: there a file that was added twice is the same one, twice.
+        """
         return self.path, self.offset, self.sequence_number
 
     @property
@@ -96,12 +102,13 @@ def added_since(
     """The files that are live at the second state and were not at the first, with the delete files that reach them."""
     shared = _paths(before) & _paths(after)
     ends = [[(m, list(_live(files, m))) for m in end if m.is_data and m.path not in shared] for end in (before, after)]
-    known = [{entry.identity for _, entries in end for entry in entries} for end in ends]
-    (_, left_out), old = _left_out(swaps, *known), {path for path, _, _ in known[0]}
+    known = [Counter(entry.identity for _, entries in end for entry in entries) for end in ends]
+    _, left_out = _left_out(swaps, *known)
+    stays = _Stays(known[0], left_out)
     takes: list[Take] = []
     keys: set[PartitionKey] = set()
     for manifest, entries in ends[1]:
-        kept = [entry for entry in entries if entry.path not in old and entry.identity not in left_out]
+        kept = [entry for entry in entries if not stays.takes(entry)]
         if kept:
             takes.append(_take(manifest, kept, len(kept) == len(entries)))
             keys |= {entry.key for entry in kept}
@@ -125,13 +132,13 @@ def touched(
         for manifest in after
         if manifest.path in shared and manifest.is_data and reach.may_hit(manifest)
     ]
-    known = [{entry.identity for _, entries in side for entry in entries} for side in data]
+    known = [Counter(entry.identity for _, entries in side for entry in entries) for side in data]
     # Swaps are of a range that kept its delete files: if it did not after all, nothing is left out.
     swapped = _left_out(() if reach.keys else swaps, *known)
     sides = []
     for own, others, same, end in zip(data, reversed(known), swapped, (before, after), strict=True):
-        stays = others | same
-        hit = [(m, entries, [e for e in entries if e.identity not in stays or reach.hits(e)]) for m, entries in own]
+        stays = _Stays(others, same)
+        hit = [(m, entries, [e for e in entries if reach.hits(e) or not stays.takes(e)]) for m, entries in own]
         takes = [_take(m, kept, len(kept) == len(entries)) for m, entries, kept in hit if kept]
         takes += [_take(m, kept, whole=False) for m, kept in common if kept]
         keys = {entry.key for _, _, kept in hit for entry in kept} | {e.key for _, kept in common for e in kept}
@@ -140,21 +147,34 @@ def touched(
 
 
 def _left_out(
-    swaps: Iterable[Swap], before: Collection[Identity], after: Collection[Identity]
+    swaps: Iterable[Swap], before: Counter[Identity], after: Counter[Identity]
 ) -> tuple[set[Identity], set[Identity]]:
     """What is live at each end and was swapped as a whole: all that was removed was there, all that was added is."""
     whole = [
         swap
         for swap in swaps
-        if all(each in before and each not in after for each in swap.removed)
-        and all(each in after and each not in before for each in swap.added)
+        if all((before[each], after[each]) == (1, 0) for each in swap.removed)
+        and all((before[each], after[each]) == (0, 1) for each in swap.added)
     ]
     return {each for swap in whole for each in swap.removed}, {each for swap in whole for each in swap.added}
 
 
+class _Stays:
+    """The files of one end that the other has as well, each as often as the other has it, or that were swapped."""
+
+    def __init__(self, others: Mapping[Identity, int], swapped: Collection[Identity]) -> None:
+        self._left, self._swapped = Counter(others), swapped
+
+    def takes(self, entry: Entry) -> bool:
+        if entry.identity in self._swapped:
+            return True
+        self._left[entry.identity] -= 1
+        return self._left[entry.identity] >= 0
+
+
 def _take(manifest: Manifest, kept: Sequence[Entry], whole: bool) -> Take:
     counted = Cost.total(entry.cost for entry in kept)
-    return Take(manifest, None if whole else frozenset(entry.path for entry in kept), counted=counted)
+    return Take(manifest, None if whole else frozenset(entry.place for entry in kept), counted=counted)
 
 
 def _applies(layout: Layout, deletes: Manifest, keys: set[PartitionKey]) -> bool:
@@ -206,7 +226,7 @@ def read_files(files: Files, manifest: Manifest) -> Iterator[Entry]:
     with opened(files, manifest.path) as (format_, records):
         names, inner = format_.names(), data_file_names(format_)
         partition_of = partition_reader(format_)
-        for record in records:
+        for place, record in enumerate(records):
             file = record[names[EntryField.DATA_FILE]]
             sequence = record.get(names.get(EntryField.SEQUENCE_NUMBER, ""))
             if sequence is None:
@@ -216,6 +236,7 @@ def read_files(files: Files, manifest: Manifest) -> Iterator[Entry]:
             if target is None and between is not None and between[0] == between[1]:
                 target = between[0]
             yield Entry(
+                place=place,
                 status=record[names[EntryField.STATUS]],
                 path=file[inner[EntryField.PATH]],
                 key=(manifest.spec_id, partition_of(file)),

@@ -16,7 +16,7 @@ from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.manifests import DELETED, EntryField, Manifest, Take, data_file_names, opened
 
 _PARTITION = 102
-_VALUE_COUNTS, _NULL_COUNTS, _LOWER, _UPPER = 109, 110, 125, 128
+_VALUE_COUNTS, _NULL_COUNTS, _NAN_COUNTS, _LOWER, _UPPER = 109, 110, 137, 125, 128
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class FileEntry:
     """One live file of a manifest; partition values and bounds as they are stored."""
 
     path: str
+    #: Its place among the manifest's entries.
+    place: int
     status: int
     #: The snapshot that added the file.
     snapshot_id: int
@@ -33,6 +35,7 @@ class FileEntry:
     size: int
     value_counts: Mapping[int, int]
     null_counts: Mapping[int, int]
+    nan_counts: Mapping[int, int]
     lower: Mapping[int, bytes]
     upper: Mapping[int, bytes]
 
@@ -45,13 +48,14 @@ def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()
         status, snapshot_id = names[EntryField.STATUS], names[EntryField.SNAPSHOT_ID]
         data_file, rows = names[EntryField.DATA_FILE], inner[EntryField.RECORD_COUNT]
         partition_of = partition_reader(format_)
-        for record in records:
+        for place, record in enumerate(records):
             if record[status] == DELETED:
                 continue
             file = record[data_file]
             added_by = record[snapshot_id]
             yield FileEntry(
                 path=file[inner[EntryField.PATH]],
+                place=place,
                 status=record[status],
                 snapshot_id=manifest.added_snapshot_id if added_by is None else added_by,
                 spec_id=manifest.spec_id,
@@ -60,6 +64,7 @@ def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()
                 size=file[inner[EntryField.SIZE]],
                 value_counts=_map(file, inner, _VALUE_COUNTS, columns),
                 null_counts=_map(file, inner, _NULL_COUNTS, columns),
+                nan_counts=_map(file, inner, _NAN_COUNTS, columns),
                 lower=_map(file, inner, _LOWER, columns),
                 upper=_map(file, inner, _UPPER, columns),
             )
@@ -72,7 +77,7 @@ def taken_entries(files: Files, take: Take, columns: Collection[int] = ()) -> It
 
 def those_taken(take: Take, entries: Iterable[FileEntry]) -> Iterator[FileEntry]:
     whole = take.is_whole
-    return (entry for entry in entries if whole or take.wants(entry.status, entry.snapshot_id, entry.path))
+    return (entry for entry in entries if whole or take.wants(entry.status, entry.snapshot_id, entry.place))
 
 
 def partition_reader(format_: avro.Format) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:

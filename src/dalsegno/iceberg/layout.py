@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import difflib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -37,11 +33,13 @@ from pyiceberg.types import (
     TimestamptzType,
     UUIDType,
 )
+from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from dalsegno.errors import UnknownName, UserError
 from dalsegno.iceberg.history import RawMetadata
+from dalsegno.iceberg.values import said, said_unit
 
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - Iceberg's timestamps without zone are just that
+_UNITS = {DayTransform: "day", HourTransform: "hour", MonthTransform: "month", YearTransform: "year"}
 _TIME_TRANSFORMS = (IdentityTransform, DayTransform, HourTransform, MonthTransform, YearTransform)
 _DAY_MS = 86_400_000
 
@@ -139,9 +137,10 @@ class Layout:
         """A bound of a partition field as it stands in partition tuples; None if unknown."""
         item = self.specs[spec_id].fields[position]
         source = self._source(item)
-        if bound is None or source is None:
+        # Writers do not agree on the order of uuids: some take their bytes as signed numbers.
+        if bound is None or source is None or isinstance(source.field_type, UUIDType):
             return None
-        return _stored(read_bound(item.transform.result_type(source.field_type), bound))
+        return read_bound(item.transform.result_type(source.field_type), bound)
 
     def _source(self, item: PartitionField) -> NestedField | None:
         try:
@@ -155,8 +154,9 @@ class Layout:
             return None if value is None else str(value)
         if isinstance(item.transform, IdentityTransform | TruncateTransform):
             return said(source.field_type, _logical(source.field_type, value))
-        if isinstance(value, int) and not isinstance(item.transform, _TIME_TRANSFORMS):
-            return value
+        if isinstance(value, int):
+            unit = _UNITS.get(type(item.transform))
+            return value if unit is None else said_unit(unit, value)
         return item.transform.to_human_string(source.field_type, value)
 
 
@@ -213,37 +213,9 @@ def to_epoch_ms(field: NestedField, value: int) -> int:
     return value // 1000
 
 
-def said(kind: Any, value: Any) -> Any:
-    """A value as people write it, fit for JSON."""
-    match kind:
-        case DateType():
-            return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
-        case TimestampType():
-            return (_EPOCH + timedelta(microseconds=value)).isoformat()
-        case TimestamptzType():
-            return (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
-        case TimestampNanoType() | TimestamptzNanoType():
-            second, nanosecond = divmod(value, 1_000_000_000)
-            zone = "+00:00" if isinstance(kind, TimestamptzNanoType) else ""
-            return f"{(_EPOCH + timedelta(seconds=second)).isoformat()}.{nanosecond:09d}{zone}"
-    return _json_value(value)
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value if isinstance(value, bool | int | float | str) else str(value)
-
-
 def _logical(kind: Any, value: Any) -> Any:
     if isinstance(kind, DecimalType) and isinstance(value, bytes):
-        return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-kind.scale)
+        return unscaled_to_decimal(int.from_bytes(value, "big", signed=True), kind.scale)
     if isinstance(kind, UUIDType) and isinstance(value, bytes):
         return UUID(bytes=value)
     return value
-
-
-def _stored(value: Any) -> Any:
-    return value.bytes if isinstance(value, UUID) else value

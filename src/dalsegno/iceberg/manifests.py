@@ -162,8 +162,8 @@ class Take:
     """A manifest, and which of its live files count."""
 
     manifest: Manifest
-    #: None: all of them.
-    only: frozenset[str] | None = None
+    #: Their places among the manifest's entries: one file may be named twice. None: all of them.
+    only: frozenset[int] | None = None
     #: Only those that the manifest's own snapshot added.
     only_added: bool = False
     #: Whether delete files are to be read as if they were data.
@@ -190,10 +190,10 @@ class Take:
         """Whether the manifest can be copied as it is."""
         return self.only is None and not self.as_data and (not self.only_added or self.manifest.only_adds)
 
-    def wants(self, status: int, snapshot_id: int, path: str) -> bool:
+    def wants(self, status: int, snapshot_id: int, place: int) -> bool:
         if self.only_added:
             return status == ADDED and snapshot_id == self.manifest.added_snapshot_id
-        return self.only is None or path in self.only
+        return self.only is None or place in self.only
 
 
 @dataclass(frozen=True)
@@ -331,9 +331,9 @@ class Rewritten:
 
 
 def rewrite(
-    files: Files, manifest: Manifest, wanted: Callable[[int, int, str], bool], *, as_data: bool = False
+    files: Files, manifest: Manifest, wanted: Callable[[int, int, int], bool], *, as_data: bool = False
 ) -> Rewritten:
-    """Keep the live entries of which (status, snapshot that added it, path) are wanted.
+    """Keep the live entries of which (status, snapshot that added it, place in the manifest) are wanted.
 
     Entries inherit their snapshot and sequence numbers from the manifest's line in the list, and their row ids from the
     entries before them: all of that is made explicit, so they mean the same wherever they stand.
@@ -345,7 +345,7 @@ def rewrite(
         row_id_name, count_name = inner.get(EntryField.FIRST_ROW_ID), inner[EntryField.RECORD_COUNT]
         kept: list[avro.Record] = []
         files_of, rows_of = Counter[int](), Counter[int]()
-        for record in records:
+        for place, record in enumerate(records):
             status, file = record[names[EntryField.STATUS]], record[names[EntryField.DATA_FILE]]
             if status == DELETED:
                 continue
@@ -355,7 +355,7 @@ def rewrite(
             _make_explicit(record, names, manifest)
             if as_data:
                 file |= {inner[EntryField.CONTENT]: _DATA, inner[EntryField.EQUALITY_IDS]: None}
-            if wanted(status, record[names[EntryField.SNAPSHOT_ID]], file[inner[EntryField.PATH]]):
+            if wanted(status, record[names[EntryField.SNAPSHOT_ID]], place):
                 kept.append(record)
                 files_of[status] += 1
                 rows_of[status] += file[count_name]

@@ -17,6 +17,7 @@ from typing import Any
 from dalsegno.iceberg.entries import FileEntry
 from dalsegno.iceberg.layout import Layout, UnreadableBound
 from dalsegno.iceberg.manifests import Manifest
+from dalsegno.iceberg.values import partition_path
 
 PartitionKey = tuple[int, tuple[Any, ...]]
 EntriesOf = Callable[[Manifest], Iterable[FileEntry]]
@@ -41,7 +42,7 @@ class Partition:
     novelty: Novelty
 
     def __str__(self) -> str:
-        return "/".join(f"{name}={value}" for name, value in self.values.items()) or "(not partitioned)"
+        return partition_path(self.values) or "(not partitioned)"
 
 
 def touched_partitions(

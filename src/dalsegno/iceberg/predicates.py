@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -30,11 +29,10 @@ from pyiceberg.types import (
 
 from dalsegno.iceberg.layout import Layout
 from dalsegno.iceberg.partitions import Novelty, Partition
+from dalsegno.iceberg.values import ends_of_unit
 
 EVERYTHING, NOTHING = "true", "false"
 _UNITS = (DayTransform, HourTransform, MonthTransform, YearTransform)
-#: How Iceberg writes years, months, days and hours.
-_SHAPES = ("%Y", "%Y-%m", "%Y-%m-%d", "%Y-%m-%d-%H")
 
 
 @dataclass(frozen=True)
@@ -111,32 +109,8 @@ def _condition(layout: Layout, item: PartitionField, value: Any) -> _Condition |
     if isinstance(item.transform, IdentityTransform):
         literal = _literal(kind, value)
         return None if literal is None else _Condition(column, transform, literal, literal)
-    try:
-        ends = [_literal(kind, _said(kind, moment)) for moment in _unit(str(value))]
-    except (ValueError, OverflowError, IndexError):
-        return None
-    return None if None in ends else _Condition(column, transform, *ends)
-
-
-def _unit(text: str) -> tuple[datetime, datetime]:
-    """The year, month, day or hour that a text such as ``2026-11`` or ``2026-11-15-23`` stands for: (since, until)."""
-    shape = _SHAPES[text.count("-")]
-    since = datetime.strptime(text, shape)  # noqa: DTZ007 - the column says whether it has a zone
-    match shape:
-        case "%Y":
-            return since, since.replace(year=since.year + 1)
-        case "%Y-%m":
-            return since, (since + timedelta(days=31)).replace(day=1)
-        case "%Y-%m-%d":
-            return since, since + timedelta(days=1)
-    return since, since + timedelta(hours=1)
-
-
-def _said(kind: IcebergType, moment: datetime) -> str:
-    """As the value of a column is said: transforms of time count in UTC."""
-    if isinstance(kind, DateType):
-        return date(moment.year, moment.month, moment.day).isoformat()
-    return moment.isoformat() + ("+00:00" if isinstance(kind, TimestamptzType) else "")
+    ends = [_literal(kind, moment) for moment in ends_of_unit(kind, str(value)) or ()]
+    return None if not ends or None in ends else _Condition(column, transform, *ends)
 
 
 def _filter(partitions: Collection[_Conditions]) -> str:

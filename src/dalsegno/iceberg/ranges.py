@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyiceberg.types import NestedField
+from pyiceberg.types import DoubleType, FloatType, NestedField, UUIDType
 
 from dalsegno.iceberg.entries import FileEntry
-from dalsegno.iceberg.layout import Layout, UnreadableBound, read_bound, said
+from dalsegno.iceberg.layout import Layout, UnreadableBound, read_bound
 from dalsegno.iceberg.manifests import Manifest
 from dalsegno.iceberg.predicates import EVERYTHING, range_filter
+from dalsegno.iceberg.values import said
+
+_NO_ORDER = "writers do not agree on the order of uuids"
+_MAY_BE_NAN = "a captured file holds, or may hold, NaN, which lies between no two numbers"
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,8 @@ class _Bounds:
         self.low: Any = None
         self.high: Any = None
         self.has_nulls = False
-        self.unknown: str | None = None
+        self.unknown = _NO_ORDER if isinstance(field.field_type, UUIDType) else None
+        self.is_float = isinstance(field.field_type, FloatType | DoubleType)
 
     def take_partition_bounds(self, manifest: Manifest) -> bool:
         """Answer for a whole manifest where the column itself is a partition field."""
@@ -69,8 +74,12 @@ class _Bounds:
             return False
         summary = manifest.partitions[position]
         lower, upper = summary["lower_bound"], summary["upper_bound"]
-        if lower is None and not summary["contains_null"]:
+        # Not every writer says whether there is a NaN.
+        if (lower is None and not summary["contains_null"]) or (self.is_float and summary.get("contains_nan") is None):
             return False
+        if self.is_float and summary["contains_nan"]:
+            self.unknown = _MAY_BE_NAN
+            return True
         self.has_nulls = self.has_nulls or summary["contains_null"]
         if lower is not None:
             self._widen(lower, upper)
@@ -80,12 +89,19 @@ class _Bounds:
         if self.unknown or not entry.rows:
             return
         field_id = self.field.field_id
+        if self.is_float and entry.nan_counts.get(field_id) != 0 and not self._has_nulls_only(entry):
+            self.unknown = _MAY_BE_NAN
+            return
         self.has_nulls = self.has_nulls or entry.null_counts.get(field_id) != 0
         lower, upper = entry.lower.get(field_id), entry.upper.get(field_id)
         if lower is not None and upper is not None:
             self._widen(lower, upper)
-        elif entry.null_counts.get(field_id, -1) != entry.value_counts.get(field_id):
+        elif not self._has_nulls_only(entry):
             self.unknown = "a captured file has no bounds for it (its writer keeps none for this column)"
+
+    def _has_nulls_only(self, entry: FileEntry) -> bool:
+        field_id = self.field.field_id
+        return entry.null_counts.get(field_id, -1) == entry.value_counts.get(field_id)
 
     def range(self) -> ColumnRange:
         if self.unknown:

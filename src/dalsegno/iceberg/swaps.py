@@ -51,5 +51,7 @@ def _by(files: Files, snapshot: Snapshot) -> Iterator[Swap]:
             groups[entry.key if is_one_spec else None][side].append(entry)
     for gone, come in groups.values():
         # Where delete files took rows away, the counts differ; and a writer may call "replace" what is not.
-        if sum(entry.rows for entry in gone) == sum(entry.rows for entry in come):
-            yield Swap(frozenset(entry.identity for entry in gone), frozenset(entry.identity for entry in come))
+        swap = Swap(frozenset(entry.identity for entry in gone), frozenset(entry.identity for entry in come))
+        is_once = (len(swap.removed), len(swap.added)) == (len(gone), len(come))
+        if is_once and sum(entry.rows for entry in gone) == sum(entry.rows for entry in come):
+            yield swap

@@ -6,6 +6,7 @@ the data. Its SQL is Spark's.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from dalsegno.iceberg.history import RawMetadata
 from dalsegno.model.captures import Capture, CapturedTable
 from dalsegno.model.tables import TableName
 
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 5
 _DIALECT = "spark"
 #: How the files end that a catalog's own server or library writes for a view.
 _WRITTEN_BY_SERVERS = (".metadata.json", ".metadata.json.crc")
@@ -54,14 +58,29 @@ def publish(catalog: Catalog, capture: Capture, captured: CapturedTable, view: V
     """Create the view, or find it as an attempt before has made it."""
     metadata = _metadata(capture, captured, view)
     location = f"{view.folder}/metadata/{capture.id}-{uuid.uuid4().hex[:12]}.metadata.json"
-    if catalog.create_view(view.name, metadata, location):
-        return
-    found = catalog.view_properties(view.name)
-    if found is None or found.get(CAPTURE_ID) != capture.id:
-        raise DataError(
-            f"There is a {'table' if found is None else 'view'} {view.name} that is not of this capture.",
-            hint="Rename or drop it, then run the capture again.",
-        )
+    for _ in range(_ATTEMPTS):
+        if catalog.create_view(view.name, metadata, location):
+            return
+        found = catalog.view_metadata(view.name)
+        if found is None or found["properties"].get(CAPTURE_ID) != capture.id:
+            raise DataError(
+                f"There is a {'table' if found is None else 'view'} {view.name} that is not of this capture.",
+                hint="Rename or drop it, then run the capture again.",
+            )
+        if _is_first_version(found):
+            return
+        log.warning("%s was replaced by somebody else, so it is made anew", view.name)
+        catalog.forget_view(view.name)
+
+
+def is_intact(catalog: Catalog, name: TableName, capture_id: str) -> bool:
+    """Whether there is a view of this capture, as it was made: nobody has replaced it."""
+    found = catalog.view_metadata(name) if catalog.has_views else None
+    return found is not None and found["properties"].get(CAPTURE_ID) == capture_id and _is_first_version(found)
+
+
+def _is_first_version(metadata: RawMetadata) -> bool:
+    return bool(metadata["current-version-id"] == 1 and len(metadata["versions"]) == 1)
 
 
 def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
@@ -82,8 +101,8 @@ def forget(catalog: Catalog, name: TableName, capture_id: str) -> None:
     """Drop the catalog's entry of a capture's view, unless the name has passed to another view."""
     if not catalog.has_views:
         return
-    found = catalog.view_properties(name)
-    if found is not None and found.get(CAPTURE_ID) == capture_id:
+    found = catalog.view_metadata(name)
+    if found is not None and found["properties"].get(CAPTURE_ID) == capture_id:
         catalog.forget_view(name)
 
 

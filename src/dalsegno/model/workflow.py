@@ -281,6 +281,8 @@ class Workflow:
     time_triggers: tuple[TimeTrigger, ...] = ()
     signal_triggers: tuple[SignalTrigger, ...] = ()
     incremental_triggers: tuple[IncrementalTrigger, ...] = ()
+    #: What targets should hold, for audits: a table's name → a SELECT over the sources.
+    oracle: Mapping[str, str] = field(default_factory=dict)
 
     def all_steps(self) -> Iterator[Step]:
         """Every step, those inside of loops included."""

@@ -28,6 +28,7 @@ from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, res
 from dalsegno.engine.turn import Means
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import DalsegnoError, NotReached, PlatformError, UnknownName, UserError
+from dalsegno.model.messages import Admit, EndRun
 from dalsegno.model.params import ParamSource
 from dalsegno.model.runs import (
     Ending,
@@ -182,7 +183,7 @@ class Orchestrator:
                         connection, [{"run_id": row["id"], "kind": "run", "data": data, "happened_at": now}]
                     )
                     notices.tell_of_end(connection, row, now)
-                runs.send(connection, row["id"], {"kind": "admit", "workflow": workflow_id}, now)
+                runs.send(connection, row["id"], Admit(workflow_id), now)
             self.deliver()
             self.wake()
             return self.run(row["id"])
@@ -352,7 +353,7 @@ class Orchestrator:
         row = self._open_row(reference)
         if step is None:
             with self.store.database.writing() as connection:
-                runs.send(connection, row["id"], {"kind": "end", "ending": ending.value}, self.clock())
+                runs.send(connection, row["id"], EndRun(ending), self.clock())
             self.deliver()
         else:
             flow_id = f"{row['id']}/{iteration}" if iteration else row["id"]

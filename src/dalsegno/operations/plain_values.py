@@ -10,6 +10,7 @@ from typing import Any
 from dalsegno.errors import DalsegnoError, InvalidWorkflow, Problem
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
+from dalsegno.model.work_units import Statement, TableState
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of value
@@ -21,6 +22,11 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
             # Snapshot ids need 64 bits; many JSON readers keep 53 of a number, and would name another snapshot.
             named = {item.name: getattr(value, item.name) for item in fields(value)}
             return named | {"snapshot_id": None if value.snapshot_id is None else str(value.snapshot_id)}
+        case TableState():
+            return value.as_json()
+        case Statement():
+            named = {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+            return named | {"after": None if value.after is None else str(value.after)}
         case datetime():
             return value.isoformat()
         case Mapping():

@@ -70,7 +70,9 @@ class Increment:
         """Whether there is anything to process."""
         if not self.is_line:
             return self.moved
-        return bool(self.taken) or (self.is_full and self.upto.snapshot_id is not None)
+        # A whole table that is empty now is news to those who have seen it otherwise.
+        ends = (self.after.snapshot_id, self.upto.snapshot_id)
+        return bool(self.taken) or (self.is_full and ends != (None, None))
 
     @property
     def moved(self) -> bool:

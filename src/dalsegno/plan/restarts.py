@@ -10,11 +10,14 @@ from dalsegno.model.runs import Flow, Graph, Restarted, RestartFrom, StepState, 
 
 def repeated(flow: Flow, wish: Restarted) -> Iterator[StepState]:
     """The steps that are run again, or skipped, each as it is before the flow goes on."""
-    for step_id in _to_repeat(flow, wish):
+    to_repeat = _to_repeat(flow, wish)
+    for step_id in to_repeat:
         state = flow.steps[step_id]
+        # What is before a loop may give it something else this time, such as new rows: then all of it is run again.
+        is_kept = wish.restart is not RestartFrom.BEGINNING and not ancestors(flow.graph, step_id) & to_repeat
         if step_id in wish.skipped:
             yield replace(_fresh(state), status=StepStatus.SKIPPED, taken=wish.skipped[step_id])
-        elif step_id in wish.failed_iterations and state.loop is not None:
+        elif is_kept and step_id in wish.failed_iterations and state.loop is not None:
             loop = replace(state.loop, open=0, worst=None, again=wish.failed_iterations[step_id])
             yield replace(_fresh(state), loop=loop)
         else:

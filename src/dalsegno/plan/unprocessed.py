@@ -35,7 +35,8 @@ def unprocessed(watch: Watch, history: History, mark: Position | None) -> Unproc
     if mark is None and isinstance(watch.start, Latest):
         return _beginning(head)
     if head is None:
-        return None
+        is_emptied = mark is not None and mark.snapshot_id is not None and watch.manner.compares_ends
+        return _emptied(watch, history, mark) if mark and is_emptied else None
     if mark is None and isinstance(watch.start, Full):
         return _whole(head)
     return _since(watch, history, head, mark)
@@ -54,8 +55,18 @@ def _since(watch: Watch, history: History, head: Snapshot, mark: Position | None
             start = None if mark else watch.start
             next_increment(name, consumer, history, mark, start=start, bound=watch.bound, manner=manner)
     except (DataError, UserError) as error:
-        return _refused(head, after, error)
+        return refused(head, after, error)
     return _counted(found, head) if found.has_news else None
+
+
+def _emptied(watch: Watch, history: History, mark: Position) -> Unprocessed:
+    """A table that was replaced by an empty one: those who capture both ends learn what is gone."""
+    moment = from_millis(mark.timestamp_ms or 0)
+    try:
+        next_increment(watch.table, watch.consumer, history, mark, bound=watch.bound, manner=watch.manner)
+    except (DataError, UserError) as error:
+        return refused(None, mark, error)
+    return Unprocessed((mark.snapshot_id or _NONE, _NONE), moment, moment, 1, None, None, None)
 
 
 def _is_processed(history: History, head: Snapshot, after: Position) -> bool:
@@ -106,8 +117,8 @@ def _beginning(head: Snapshot | None) -> Unprocessed:
     return Unprocessed((_NONE, newest), moment, moment, 0, 0, 0, 0, is_beginning=True)
 
 
-def _refused(head: Snapshot, after: Position | None, error: DataError | UserError) -> Unprocessed:
+def refused(head: Snapshot | None, after: Position | None, error: DataError | UserError) -> Unprocessed:
     """The same as long as the mark stays, however the table goes on: to be refused once is enough."""
-    moment = from_millis(head.timestamp_ms)
+    moment = from_millis(head.timestamp_ms if head else (after and after.timestamp_ms) or 0)
     span = (_REFUSED, (after and after.snapshot_id) or _NONE)
     return Unprocessed(span, moment, moment, 0, None, None, None, refusal=error.message)

@@ -26,6 +26,9 @@ _PLATFORM_WORDS = (
     "java.net.",
 )
 _CANCELLED = "OPERATION_CANCELED"
+_SYNTAX = "PARSE_SYNTAX_ERROR"
+#: What the client raises where Spark could not read or resolve a statement.
+_REFUSALS = ("AnalysisException", "ParseException")
 _HINTS = {
     "TABLE_OR_VIEW_NOT_FOUND": "Name tables as catalog.namespace.table. These exist: dalsegno catalogs tables",
     "CANNOT_MODIFY_STATIC_CONFIG": "It is fixed when Spark starts: set it under [spark.conf], or submit the step.",
@@ -42,6 +45,10 @@ class Failure:
     #: All that Spark said, but for Java's stack.
     details: str
     is_interruption: bool = False
+    #: Spark refused the statement before it executed anything of it.
+    is_refused: bool = False
+    #: It could not even be read.
+    is_syntax: bool = False
 
 
 def explained(error: Exception) -> Failure:
@@ -65,6 +72,8 @@ def explained(error: Exception) -> Failure:
         _HINTS.get(condition.partition(".")[0]),
         text,
         is_interruption=condition == _CANCELLED,
+        is_refused=is_certain and type(error).__name__ in _REFUSALS,
+        is_syntax=condition == _SYNTAX,
     )
 
 

@@ -1,7 +1,7 @@
 """A statement under other names: what it would write and read is put elsewhere, and what it does stays the same.
 
-Names are found by tokens, so strings and comments are left as they are. A statement whose effects cannot be told from
-its beginning is *unclear*, and whoever wants to be safe does not execute it.
+Names are found by tokens, so strings and comments are left as they are. A statement whose form is in doubt is
+*unclear*, and whoever wants to be safe does not execute it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
 
-from dalsegno.spark.statements import Token, target_of, tokens_of
+from dalsegno.spark.statements import Token, tokens_of
 
 #: The parts of a name, catalog first, or fewer if the session's catalog and namespace are meant.
 Name = tuple[str, ...]
@@ -29,19 +29,23 @@ class Effect(Enum):
     UNCLEAR = auto()
 
 
-_HARMLESS = frozenset(
-    ("SELECT", "VALUES", "TABLE", "(", "WITH", "SET", "RESET", "DECLARE", "USE", "REFRESH", "CACHE", "UNCACHE", "CLEAR")
-) | {"DESCRIBE", "DESC", "SHOW", "EXPLAIN"}
-#: Statements about a table that ``target_of`` does not take for writing, and the words before its name.
-_CHANGES = {"ALTER": ("TABLE",), "DROP": ("TABLE", "IF", "EXISTS"), "TRUNCATE": ("TABLE",)}
-_MAINTENANCE = (
-    "rewrite_data_files",
-    "rewrite_manifests",
-    "rewrite_position_delete_files",
-    "expire_snapshots",
-    "remove_orphan_files",
-    "compute_table_stats",
-    "compute_partition_stats",
+#: What changes no row of a table.
+_MAINTENANCE = frozenset(
+    f"CALL {procedure}"
+    for procedure in (
+        "rewrite_data_files",
+        "rewrite_manifests",
+        "rewrite_position_delete_files",
+        "expire_snapshots",
+        "remove_orphan_files",
+        "compute_table_stats",
+        "compute_partition_stats",
+    )
+)
+#: Statements about one table whose name is found where it stands; a renamed table is a second one.
+_OF_A_TABLE = (
+    *("INSERT", "MERGE", "UPDATE", "DELETE", "TRUNCATE TABLE", "ALTER TABLE", "DROP TABLE"),
+    *("CREATE TABLE", "CREATE OR REPLACE TABLE", "REPLACE TABLE"),
 )
 #: After these, a single word is the name of a table.
 _BEFORE_TABLES = frozenset({"FROM", "JOIN", "INTO", "TABLE", "UPDATE", "USING", "OVERWRITE", "EXISTS"})
@@ -58,39 +62,18 @@ class Understood:
 
 
 def understood(statement: str) -> Understood:
-    words = [token.word for token in tokens_of(statement)]
-    first = words[0] if words else ""
-    if target := target_of(statement):
-        return Understood(Effect.WRITES, parts_of(target))
-    if first in _CHANGES:
-        return _changed(statement, _CHANGES[first])
-    if first == "CALL":
-        called = next((path for path in _paths(statement) if path.start > 0), None)
-        is_known = called is not None and called.parts[-1].lower() in _MAINTENANCE
-        return Understood(Effect.MAINTAINS if is_known else Effect.UNCLEAR)
-    if first == "CREATE":
-        return Understood(Effect.NONE if {"TEMPORARY", "TEMP"} & set(words[:4]) else Effect.UNCLEAR)
-    # ``WITH … INSERT`` has a target; one that is not understood must not pass for a query.
-    is_query = first in _HARMLESS and not (first == "WITH" and _writes_behind(statement))
-    return Understood(Effect.NONE if is_query else Effect.UNCLEAR, moves=first in ("USE", "SET"))
+    from dalsegno.spark.forms import Effect as Form  # noqa: PLC0415 - a grammar takes a while to load
+    from dalsegno.spark.forms import form_of  # noqa: PLC0415
 
-
-def _changed(statement: str, skipped: tuple[str, ...]) -> Understood:
-    found = list(tokens_of(statement))[1:]
-    if not found or found[0].word != "TABLE":
-        return Understood(Effect.UNCLEAR)
-    at = next((token.start for token in found if token.word not in skipped), None)
-    path = next((path for path in _paths(statement) if path.start == at), None)
-    return Understood(Effect.WRITES, path.parts) if path else Understood(Effect.UNCLEAR)
-
-
-def _writes_behind(statement: str) -> bool:
-    depth = 0
-    for token in tokens_of(statement):
-        depth += {"(": 1, ")": -1}.get(token.word, 0)
-        if depth == 0 and token.word in ("INSERT", "MERGE", "UPDATE", "DELETE"):
-            return True
-    return False
+    form = form_of(statement)
+    if form.name in _MAINTENANCE:
+        return Understood(Effect.MAINTAINS)
+    if form.effect in (Form.READ, Form.SESSION) and not form.name.startswith(("CALL", "CREATE GLOBAL")):
+        return Understood(Effect.NONE, moves=form.moves_names)
+    is_of_a_table = form.name.startswith(_OF_A_TABLE) and not (form.drops and form.name == "ALTER TABLE")
+    if form.effect in (Form.STAMPED, Form.UNSTAMPED) and is_of_a_table:
+        return Understood(Effect.WRITES, form.target)
+    return Understood(Effect.UNCLEAR, moves=form.moves_names)
 
 
 @dataclass(frozen=True)
@@ -138,11 +121,6 @@ def named_in(statement: str, catalogs: Iterable[str]) -> set[Name]:
         for path in _paths(statement)
         if path.is_table and len(path.parts) > 2 and path.parts[0] in known  # noqa: PLR2004
     }
-
-
-def parts_of(name: str) -> Name:
-    """The parts of a name as it is written in SQL."""
-    return next(_paths(name)).parts
 
 
 def quoted(*parts: str) -> str:

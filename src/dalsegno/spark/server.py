@@ -170,6 +170,14 @@ def running_in(folder: Path) -> Server | None:
         return None
 
 
+def java_of(folder: Path) -> int | None:
+    """The Java process of the server that runs, or ran last, in this folder."""
+    try:
+        return Server(**json.loads((folder / STATE).read_bytes())).java
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
 def stop(folder: Path) -> bool:
     """End the server in this folder, and whatever it is doing; returns when it is gone, and whether there was one."""
     server = running_in(folder)

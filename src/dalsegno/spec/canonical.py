@@ -78,6 +78,7 @@ def workflow(value: Workflow) -> Json:
             criticality=value.criticality,
             instance_step_concurrency=value.instance_step_concurrency,
             params=params(value.params),
+            oracle=dict(value.oracle),
         ),
         "steps": [step(each) for each in value.steps],
     }

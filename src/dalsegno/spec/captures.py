@@ -22,6 +22,10 @@ def is_capture(step: Step) -> bool:
     return isinstance(step, JobStep) and step.type.lower() in (IP_CAPTURE, ICDC)
 
 
+def is_commit(step: Step) -> bool:
+    return isinstance(step, JobStep) and step.type.lower() == _IP_COMMIT
+
+
 def change_tables(step: Step, params: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """The last word of each source's name, and the change table among the parameters that the step has by now."""
     sources = _sources(step, params)
@@ -48,7 +52,7 @@ def _sources(step: Step, params: Mapping[str, Any]) -> list[str]:
 def committed_by(step: Step) -> str | None:
     """The capture that a step commits, as it is written: perhaps a reference."""
     block = step.params.get("ip_commit")
-    if not isinstance(step, JobStep) or step.type.lower() != _IP_COMMIT or block is None or not block.value:
+    if not is_commit(step) or block is None or not block.value:
         return None
     named = block.value.get("capture_step")
     return named.value if isinstance(named, ParamDefinition) and isinstance(named.value, str) else ""

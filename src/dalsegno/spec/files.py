@@ -34,7 +34,7 @@ def resolve_files(text: str, read: Read) -> str:
 
 
 def references(definition: Definition) -> Iterator[Reference]:
-    """The files that the parameters refer to."""
+    """The files that parameters and oracles refer to."""
     found: list[Reference] = []
 
     def note(reference: Reference) -> str:
@@ -50,7 +50,8 @@ def with_files(definition: Definition, read: Read) -> Definition:
     workflow = definition.workflow
     params = _params(workflow.params, read)
     steps = tuple(_step(step, read) for step in workflow.steps)
-    return replace(definition, workflow=replace(workflow, params=params, steps=steps))
+    oracle = {table: resolve_files(query, read) for table, query in workflow.oracle.items()}
+    return replace(definition, workflow=replace(workflow, params=params, steps=steps, oracle=oracle))
 
 
 def _step(step: Step, read: Read) -> Step:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dalsegno.job.spark_tables import IN_SPARK
 from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.snapshots import Position
 from dalsegno.steps.contract import Work
@@ -23,13 +24,31 @@ def captures_file(work: Work) -> dict[str, str]:
     """Nothing if the step comes after no capture."""
     if not work.captures:
         return {}
-    told = {"stamp": properties(work), "captures": [_capture(capture) for capture in work.captures]}
+    told = {"stamp": properties(work), "captures": [_capture(capture) for capture in work.captures], **_steps(work)}
     return {CAPTURES_FILE: json.dumps(told)}
+
+
+def captures_conf(work: Work) -> dict[str, str]:
+    """For a driver that may be on a machine without the file: what it needs to tell whether it has written."""
+    if not work.captures:
+        return {}
+    captures = [{"id": each.id, "created_at": each.created_at.isoformat()} for each in work.captures]
+    return {IN_SPARK: json.dumps({"stamp": properties(work), "captures": captures, **_steps(work)})}
+
+
+def _steps(work: Work) -> dict[str, Any]:
+    """What the running version has: a target may hold what another version wrote for the same captures."""
+    if work.log_of_work is None:
+        return {}
+    known = work.log_of_work.known_steps()
+    steps = [{"workflow": workflow_id, "step": step_id} for workflow_id, step_id in sorted(known.steps)]
+    return {"steps": steps, "has_all_steps": known.is_complete}
 
 
 def _capture(capture: Capture) -> dict[str, Any]:
     tables = [_table(captured) for captured in capture.tables]
-    return {"id": capture.id, "consumer": capture.consumer, "tables": tables}
+    made_at = capture.created_at.isoformat()
+    return {"id": capture.id, "consumer": capture.consumer, "created_at": made_at, "tables": tables}
 
 
 def _table(captured: CapturedTable) -> dict[str, Any]:

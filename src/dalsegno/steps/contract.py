@@ -15,7 +15,7 @@ which will start it again, so it must not go on here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from dalsegno.model.captures import Capture
 from dalsegno.model.outcomes import Outcome
-from dalsegno.model.params import Value
+from dalsegno.model.params import ParamDefinition, Value
+from dalsegno.model.work_units import Statement, WorkUnit
+from dalsegno.plan.unfinished_work import KnownSteps
 from dalsegno.settings import Settings
 
 
@@ -64,6 +66,42 @@ class FilledText:
     secrets: tuple[str, ...] = ()
 
 
+class WorkLog(Protocol):
+    """The record of what a step does behind the captures that it consumes. Each call is one transaction.
+
+    ``TakenOver``: another process works on it. A ``UserError`` says why the work may not be done.
+    """
+
+    def template(self, *written: Any) -> str:
+        """A digest of what the author wrote: these texts or definitions, and all that they refer to."""
+
+    def block(self, name: str) -> ParamDefinition | None:
+        """A parameter of the step as it is written."""
+
+    def known_steps(self) -> KnownSteps:
+        """The steps of the running version: work of any other is continued by nobody."""
+
+    def open(self, template: str, texts: Sequence[str]) -> WorkUnit:
+        """The unit of the step, with these statements if it is new; from now on it is this process's."""
+
+    def plan(self, unit: WorkUnit, template: str, texts: Sequence[str]) -> WorkUnit:
+        """Say anew what a unit executes of which nothing is done."""
+
+    def change(self, unit: WorkUnit, *statements: Statement, **values: Any) -> WorkUnit:
+        """Store statements as they are now, and values of the unit itself."""
+
+    def known_units(self) -> Collection[str]:
+        """The ids of all units behind the same captures, those that were undone included."""
+
+    def known_captures(self, capture_ids: Collection[str]) -> Collection[str]:
+        """Those of these captures that the store knows."""
+
+    def note_job(self, kind: str) -> None:
+        """Remember that a job of another kind than SQL was begun."""
+
+    def now(self) -> datetime: ...
+
+
 @dataclass(frozen=True)
 class Work:
     """One attempt of one step."""
@@ -93,8 +131,10 @@ class Work:
     captures: tuple[Capture, ...] = ()
     #: If there are any: which step it is, iterations and subworkflows included; the same in every run.
     place: str = ""
-    #: Whether an earlier attempt, or another run, may have written something for these captures.
-    is_repeated: bool = False
+    #: If there are any: what names the same work in every attempt, run and call.
+    unit: str = ""
+    #: If there are any: where the work is recorded.
+    log_of_work: WorkLog | None = None
     #: Its place in the trace of its run, as W3C's trace context writes it.
     traceparent: str = ""
 

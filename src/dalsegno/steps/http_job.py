@@ -155,17 +155,20 @@ def permitted_addresses(host: str, port: int, allow: list[str]) -> list[tuple[so
 
 
 def may_call(address: Address, allow: list[str]) -> bool:
-    """Whether an address is public, or allowed by a network; what is wrapped in IPv6 counts as what it is."""
+    """Whether an address is public, or allowed by a network; what is wrapped in IPv6 counts as what it is.
+
+    Tunnels (6to4, Teredo) are not public, whatever is at their other end.
+    """
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address.teredo:
-            inner = address.teredo[1]
+        inner = address.ipv4_mapped
         if inner is None and address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return may_call(inner, allow)
     if any(address in network for network in networks(allow)):
         return True
+    if isinstance(address, ipaddress.IPv6Address) and (address.sixtofour or address.teredo):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

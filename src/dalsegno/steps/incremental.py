@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from dalsegno.capture.changes import Changes
@@ -18,6 +17,7 @@ from dalsegno.capture.consumers import consumer_of_workflow
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import UserError
 from dalsegno.iceberg.predicates import EVERYTHING, NOTHING, any_of
+from dalsegno.iceberg.values import order_of, partition_path
 from dalsegno.model.captures import Capture, CapturedTable, Role, actor_of_run, run_of_actor
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
@@ -123,6 +123,8 @@ class CommitRunner(_AtOnce):
         if not capture_id:
             _say(work, ["There was nothing new, so there is nothing to commit."])
             return Succeeded()
+        with Lake.open(work.settings) as lake:
+            lake.refuse_foreign_rows(lake.store.capture(capture_id))
         _say(work, [f"Capture {capture_id} is processed: the checkpoint moves with this step's success."])
         return Succeeded({"capture_id": capture_id}, commits=capture_id)
 
@@ -130,7 +132,7 @@ class CommitRunner(_AtOnce):
 def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target: str | None) -> Changes:
     consumer = fields.text("consumer") or consumer_of_workflow(work.workflow_id)
     # Where to begin is asked once, of a consumer that has never captured.
-    is_first = all(lake.store.position(consumer, lake.name(table)) is None for table in tables)
+    is_first = all(lake.position(consumer, table) is None for table in tables)
     return lake.capture(
         *tables,
         consumer=consumer,
@@ -242,7 +244,7 @@ def _ranges(tables: Iterable[CapturedTable]) -> dict[str, Any]:
         kinds = {each.get("type") for each in ends}
         # What is one name for a number here and a text there has no order.
         if len(kinds) == 1 and not any(each["unknown_because"] for each in ranges):
-            order = Decimal if str(*kinds).startswith("decimal") else None
+            order = order_of(str(*kinds))
             name = _plain(column)
             told[f"min_{name}"] = min((each["min"] for each in ends), key=order)
             told[f"max_{name}"] = max((each["max"] for each in ends), key=order)
@@ -259,7 +261,7 @@ def _partitions(tables: Iterable[CapturedTable]) -> dict[str, Any]:
         return {}
     by_novelty: dict[str, list[str]] = {}
     for partition in (partition for each in listed for partition in each):
-        path = "/".join(f"{name}={value}" for name, value in partition["values"].items())
+        path = partition_path(partition["values"])
         by_novelty.setdefault(partition["novelty"], []).append(path)
     every = sorted({path for paths in by_novelty.values() for path in paths})
     return {

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from dalsegno.clock import utc_now
 from dalsegno.errors import DalsegnoError, UserError
+from dalsegno.job.step import FAILURE
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.steps import supervision
 from dalsegno.steps.contract import Finished, Running, Started, Work
@@ -85,6 +86,8 @@ class ProcessRunner:
             outputs = read_outputs(work.folder / self.output_file, work.secrets, limit=self.output_limit)
         except UserError as error:
             return failure or Failed(FailureKind.USER, error.message, error.hint)
+        if (message := outputs.pop(FAILURE, None)) is not None and not isinstance(failure, Stopped):
+            return Failed(FailureKind.FATAL, str(message), outputs=outputs)
         match failure:
             case None:
                 return Succeeded(outputs)

@@ -13,12 +13,16 @@ from dalsegno.steps.fields import Fields, allowed_path
 
 BLOCK = "spark"
 _FOR_SUBMISSION = ("class", "master", "deploy_mode", "packages")
-_FIELDS = frozenset({"script", "file", "jar", "args", "env", "conf", "submit", *_FOR_SUBMISSION})
+_FIELDS = frozenset(
+    {"script", "file", "jar", "args", "env", "conf", "submit", "idempotent", "atomic", *_FOR_SUBMISSION}
+)
 
 
 @dataclass(frozen=True)
 class Sql:
     statements: tuple[str, ...]
+    #: The text of its file, before parameters are filled in.
+    file_text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,10 @@ class SparkStep:
     submission: Submission | None
     #: What must not be shown, beyond the secrets that the parameters hold.
     secrets: tuple[str, ...]
+    #: The author says that executing all of it again, however far it came, leaves the same.
+    is_idempotent: bool = False
+    #: Its statements are published together, or not at all.
+    is_atomic: bool = False
 
 
 def spark_step(work: Work) -> SparkStep:
@@ -66,6 +74,12 @@ def spark_step(work: Work) -> SparkStep:
     is_submitted = isinstance(job, Jar) or fields.values.get("submit") is True
     if not is_submitted and (unused := [name for name in _FOR_SUBMISSION if fields.values.get(name)]):
         raise UserError(f"{BLOCK}.{unused[0]} is for what is submitted.", hint="Add to the step: submit: true")
+    is_atomic = _flag(fields, "atomic")
+    if is_atomic and (is_submitted or not isinstance(job, Sql)):
+        raise UserError(
+            f"{BLOCK}.atomic is for SQL that is executed in a session of Spark Connect.",
+            hint="Remove it, or write the step as SQL, without 'submit: true'.",
+        )
     submission = Submission(
         fields.text("class"), fields.text("master"), fields.text("deploy_mode"), tuple(fields.texts("packages"))
     )
@@ -76,7 +90,16 @@ def spark_step(work: Work) -> SparkStep:
         {key: fields.plain(f"conf.{key}", value) for key, value in fields.mapping("conf").items()},
         submission if is_submitted else None,
         secrets,
+        is_idempotent=_flag(fields, "idempotent"),
+        is_atomic=is_atomic,
     )
+
+
+def _flag(fields: Fields, name: str) -> bool:
+    value = fields.values.get(name, False)
+    if isinstance(value, bool) or str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    raise UserError(f"{BLOCK}.{name} is {value!r}, expected true or false.")
 
 
 def _job(work: Work, fields: Fields) -> tuple[Sql | Script | Jar, tuple[str, ...]]:
@@ -91,13 +114,14 @@ def _job(work: Work, fields: Fields) -> tuple[Sql | Script | Jar, tuple[str, ...
         raise UserError(f"{BLOCK}.file is {name!r}, expected the name of a .sql or .py file.")
     if suffix == ".py":
         return Script(_existing(work, name, kind)), ()
-    sql = FilledText(given)
+    sql, file_text = FilledText(given), None
     if suffix == ".sql":
-        sql = work.filled(_existing(work, name, kind).read_text(encoding="utf-8"))
+        file_text = _existing(work, name, kind).read_text(encoding="utf-8")
+        sql = work.filled(file_text)
     found = statements(sql.text)
     if not found:
         raise UserError(f"{BLOCK}.{kind} holds no SQL statement.")
-    return Sql(tuple(found)), sql.secrets
+    return Sql(tuple(found), file_text), sql.secrets
 
 
 def _existing(work: Work, name: str, kind: str) -> Path:

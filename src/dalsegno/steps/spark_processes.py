@@ -10,22 +10,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict
 from typing import Any, ClassVar
 
 from dalsegno.errors import DalsegnoError, PlatformError, UserError
-from dalsegno.model.outcomes import FailureKind, Outcome, Succeeded
+from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.spark.failures import explained
 from dalsegno.spark.properties import as_properties
 from dalsegno.spark.server import jdbc_drivers
 from dalsegno.spark.session import defaults, iceberg_conf, runtime, spark_environment
 from dalsegno.spark.submit import SQL_DRIVER, spark_home, submit_command
-from dalsegno.steps import spark_sessions
-from dalsegno.steps.contract import Finished, Running, Work
+from dalsegno.steps import spark_sessions, supervision
+from dalsegno.steps.attempt_log import AttemptLog
+from dalsegno.steps.capture_file import captures_conf
+from dalsegno.steps.contract import Finished, Running, Started, Work
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.python import import_path
 from dalsegno.steps.spark_params import BLOCK, Jar, Script, SparkStep, Sql, Submission, spark_step
-from dalsegno.steps.stamps import question, stamp, statement_stamp
+from dalsegno.steps.spark_work import SqlWork
+from dalsegno.steps.stamps import stamp, statement_stamp
 from dalsegno.steps.supervision import Ended, Job
 
 _PROPERTIES, _STATEMENTS = "spark.properties", "statements.json"
@@ -33,6 +35,21 @@ _PROPERTIES, _STATEMENTS = "spark.properties", "statements.json"
 
 class SparkProcessRunner(ProcessRunner):
     name: ClassVar[str] = "Spark"
+
+    def start(self, work: Work) -> Started | Finished:
+        """Nothing is submitted if all of it was done before, behind the same captures."""
+        if not supervision.is_claimed(work):
+            try:
+                step = spark_step(work)
+                tracked = tracked_sql(work, step)
+                if work.log_of_work is not None and not isinstance(step.job, Sql):
+                    work.log_of_work.note_job(self.name)
+                if tracked is not None and (outputs := tracked.outputs_if_done()) is not None:
+                    return Finished(Succeeded(outputs))
+            except DalsegnoError as error:
+                kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
+                return Finished(Failed(kind, error.message, error.hint))
+        return super().start(work)
 
     def job(self, work: Work) -> Job:
         step = spark_step(work)
@@ -54,6 +71,7 @@ class SparkProcessRunner(ProcessRunner):
 
     def outcome(self, work: Work, ended: Ended) -> Outcome:
         outcome = super().outcome(work, ended)
+        _note_end(work, ended, outcome)
         try:
             spark_sessions.cleared(work)
         except PlatformError:
@@ -79,7 +97,46 @@ def _connected(work: Work, step: SparkStep, script: Script) -> Job:
     return command_job(work, BLOCK, command, variables=variables, secrets=session.secrets)
 
 
+def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
+    """The record of the work of submitted SQL, if there are captures behind which it is done."""
+    log = work.log_of_work
+    if log is None or step.submission is None or not isinstance(step.job, Sql):
+        return None
+    written = [log.block(BLOCK), *([step.job.file_text] if step.job.file_text is not None else [])]
+    conf = {**spark_sessions.overwrite_mode(work.settings), **work.settings.spark_conf, **step.conf}
+    names = (conf.get("spark.sql.defaultCatalog", "spark_catalog"), ("default",))
+    say = AttemptLog(work.log, (*work.secrets, *step.secrets)).note
+    return SqlWork(
+        work,
+        log,
+        log.template(*written),
+        step.job.statements,
+        is_idempotent=step.is_idempotent,
+        say=say,
+        names=names,
+        is_static=conf[spark_sessions.OVERWRITE_MODE].lower() != "dynamic",
+    )
+
+
+def _note_end(work: Work, ended: Ended, outcome: Outcome) -> None:
+    """Record that the driver of submitted SQL has ended, and how; what was not heard stays in doubt."""
+    try:
+        tracked = tracked_sql(work, spark_step(work))
+    except UserError:
+        return
+    if tracked is None:
+        return
+    if isinstance(outcome, Succeeded):
+        tracked.end_all(outcome.outputs)
+    elif ended.reason == "exited":
+        tracked.note_driver_ended()
+
+
 def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
+    tracked = tracked_sql(work, step)
+    if tracked is not None:
+        tracked.resume(None)
+        tracked.begin_all({"submitted": work.key, "deploy_mode": submission.deploy_mode or "client"})
     own_conf = spark_sessions.catalog_conf(work.settings) | dict(work.settings.spark_conf) | dict(step.conf)
     java, jars = runtime(jdbc_drivers(own_conf))
     master = submission.master or own_conf.get("spark.master", "local[*]")
@@ -90,11 +147,14 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
         conf = iceberg_conf(jars)
         # Executors on other machines must be able to reach the driver.
         del variables["SPARK_LOCAL_IP"]
-    conf |= {"spark.app.name": work.key, **stamp(work), **own_conf, "spark.master": master}
+    mode = spark_sessions.overwrite_mode(work.settings)
+    ours = {"spark.app.name": work.key, **stamp(work), **captures_conf(work), **mode}
+    conf |= ours | own_conf | {"spark.master": master}
     files = {_PROPERTIES: as_properties(conf)}
     match step.job:
         case Sql(statements):
-            files[_STATEMENTS] = json.dumps([_told(work, number, each) for number, each in enumerate(statements, 1)])
+            texts = tracked.texts if tracked else statements
+            files[_STATEMENTS] = json.dumps([_told(work, n, each, tracked) for n, each in enumerate(texts, 1)])
             file, args = str(SQL_DRIVER), [_STATEMENTS]
         case Script(path):
             file, args = str(path), list(step.args)
@@ -112,11 +172,10 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
     return command_job(work, BLOCK, command, files=files, variables=variables, secrets=step.secrets)
 
 
-def _told(work: Work, number: int, statement: str) -> dict[str, Any]:
-    """A statement as its driver needs it: stamped, and not executed again if it was for the same captures."""
-    asked = question(work, number, statement)
-    return {
-        "sql": statement,
-        "conf": statement_stamp(number, statement),
-        "question": asdict(asked) if asked else None,
-    }
+def _told(work: Work, number: int, statement: str, tracked: SqlWork | None) -> dict[str, Any]:
+    """A statement as its driver needs it: stamped, and not executed if it is done."""
+    told: dict[str, Any] = {"sql": statement, "conf": statement_stamp(number, statement)}
+    if tracked is not None:
+        told["conf"] |= stamp(work, tracked.unit.id)
+        told["is_done"] = tracked.is_done(number)
+    return told

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from dalsegno.spark.connect import Session
 from dalsegno.spark.operations import LostOperation, UnknownOperation
-from dalsegno.steps import spark_rows, spark_sessions, stamps
+from dalsegno.steps import spark_executors, spark_rows, spark_sessions, stamps
 from dalsegno.steps.contract import Work
+from dalsegno.steps.spark_work import SqlWork
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,28 +69,63 @@ def joined(session: Session, work: Work, statements: Sequence[str], conf: Mappin
     return 0
 
 
-def executed(session: Session, work: Work, number: int, statements: Sequence[str]) -> pa.Table | None:
+def executed(
+    session: Session, work: Work, number: int, statements: Sequence[str], tracked: SqlWork | None
+) -> pa.Table | None:
     """Execute a statement; the first rows that it returned, None if it was executed before and they are not known."""
-    statement = statements[number - 1]
     session.require_ownership()
-    # All of it each time: a script may reset its settings.
-    stamp = stamps.stamp(work) | stamps.statement_stamp(number, statement)
     (work.folder / _EXECUTED).touch(mode=0o600)
-    session.configure(stamp | _position(number, statements))
-    if stamps.is_written(session, work, number, statement):
-        return None
-    return _followed(session, work, number, statement, is_begun=False)
+    _prepare(session, work, number, statements, tracked)
+    return _followed(session, work, number, statements, tracked, is_begun=False)
 
 
-def followed(session: Session, work: Work, number: int, statements: Sequence[str]) -> pa.Table | None:
+def note_begun(session: Session, work: Work, number: int, statements: Sequence[str]) -> None:
+    """Say in the session which statement is about to be executed."""
+    session.require_ownership()
+    (work.folder / _EXECUTED).touch(mode=0o600)
+    session.configure(_position(number, statements))
+
+
+def replayed(session: Session, work: Work, number: int, statements: Sequence[str], tracked: SqlWork) -> None:
+    """Give a new session what an earlier one had of a statement that only changes the session."""
+    session.require_ownership()
+    (work.folder / _EXECUTED).touch(mode=0o600)
+    for text in (statements[number - 1], *tracked.replayed_variables(number)):
+        session.execute(text, 1)
+    tracked.end(number)
+
+
+def followed(
+    session: Session, work: Work, number: int, statements: Sequence[str], tracked: SqlWork | None
+) -> pa.Table | None:
     """Wait for the statement that an earlier process began, or may have begun; the same as ``executed``."""
     try:
-        return _followed(session, work, number, statements[number - 1], is_begun=True)
+        return _followed(session, work, number, statements, tracked, is_begun=True)
     except UnknownOperation:
-        return executed(session, work, number, statements)
+        return executed(session, work, number, statements, tracked)
 
 
-def _followed(session: Session, work: Work, number: int, statement: str, *, is_begun: bool) -> pa.Table | None:
+def _prepare(session: Session, work: Work, number: int, statements: Sequence[str], tracked: SqlWork | None) -> None:
+    """Record what is about to be executed, here and in the session; and stamp what it will write."""
+    if tracked is not None:
+        tracked.begin(number, spark_executors.executor_of(work))
+    # All of it each time: a script may reset its settings.
+    stamp = stamps.stamp(work, tracked.unit.id if tracked else None) | stamps.statement_stamp(
+        number, statements[number - 1]
+    )
+    session.configure(stamp | _position(number, statements))
+
+
+def _followed(
+    session: Session,
+    work: Work,
+    number: int,
+    statements: Sequence[str],
+    tracked: SqlWork | None,
+    *,
+    is_begun: bool,
+) -> pa.Table | None:
+    statement = statements[number - 1]
     for name in _names(number):
         try:
             if is_begun:
@@ -98,11 +134,15 @@ def _followed(session: Session, work: Work, number: int, statement: str, *, is_b
         except LostOperation:
             # The server does not tell how it ended, but its target may.
             session.clear(name)
-            is_written = stamps.is_written_by(session, work, number, statement)
+            if tracked is not None:
+                is_written: bool | None = tracked.is_written(number)
+            else:
+                is_written = stamps.is_written_by(session, work, number, statement)
             if is_written is None:
                 raise Abandoned from None
             if is_written:
                 return None
+            _prepare(session, work, number, statements, tracked)
             is_begun = False
     raise AssertionError
 

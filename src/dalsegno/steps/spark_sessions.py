@@ -20,6 +20,8 @@ _OPENED = "spark-session"
 #: By this name the handle of an attempt has its session, if it is SQL: on a server that all machines use, it is found
 #: without the attempt's folder.
 HANDLE = "session"
+#: Spark's setting that says what ``INSERT OVERWRITE`` deletes.
+OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 #: Sessions of attempts that have succeeded: if that is not saved by now, another process learns it from the session.
 late_ends = LateEnds(seconds=120)
@@ -79,21 +81,30 @@ def configuration(session: Session, work: Work, conf: Mapping[str, str]) -> dict
     catalogs: dict[str, str] = {}
     if work.settings.spark_remote:
         catalogs = _catalogs_unknown_to(session, work.settings)
-    return catalogs | dict(conf) | stamp(work)
+    return overwrite_mode(work.settings) | catalogs | dict(conf) | stamp(work)
+
+
+def overwrite_mode(settings: Settings) -> dict[str, str]:
+    """``INSERT OVERWRITE`` replaces the partitions that it writes to, unless the settings say otherwise.
+
+    Spark's own default deletes all others: behind a capture, everything but what is new.
+    """
+    return {} if OVERWRITE_MODE in settings.spark_conf else {OVERWRITE_MODE: "dynamic"}
 
 
 def opened_for(settings: Settings, key: str, say: Say = unsaid) -> Session:
     """A session that is no attempt's, and leaves no stamp on what it writes."""
     session = Session(server_address(settings, say), session_id_for(key))
-    if settings.spark_remote:
-        session.configure(_catalogs_unknown_to(session, settings))
+    catalogs = _catalogs_unknown_to(session, settings) if settings.spark_remote else {}
+    if conf := overwrite_mode(settings) | catalogs:
+        session.configure(conf)
     return session
 
 
 def cleared(work: Work) -> None:
     """End all that the attempt left in Spark, whoever began it. No server is started for that."""
     if address := _known_address(work):
-        _clear(Session(address, session_id_for(work.key)))
+        clear(Session(address, session_id_for(work.key)))
     (work.folder / _OPENED).unlink(missing_ok=True)
 
 
@@ -107,7 +118,8 @@ def _known_address(work: Work) -> str | None:
     return work.settings.spark_remote if marker.exists() or is_elsewhere else None
 
 
-def _clear(session: Session) -> None:
+def clear(session: Session) -> None:
+    """See all that runs in a session gone, and end it; ``PlatformError`` if that is not certain."""
     try:
         session.clear()
         session.release()

@@ -23,11 +23,12 @@ from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succe
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
 from dalsegno.spark.operations import TakenOver
-from dalsegno.steps import spark_rows, spark_scripts, spark_sessions
+from dalsegno.steps import atomic_records, spark_atomic, spark_rows, spark_scripts, spark_sessions
 from dalsegno.steps.attempt_log import AttemptLog
 from dalsegno.steps.contract import Finished, Progress, Running, Started, Work
-from dalsegno.steps.spark_params import Sql, spark_step
+from dalsegno.steps.spark_params import BLOCK, SparkStep, Sql, spark_step
 from dalsegno.steps.spark_scripts import Abandoned
+from dalsegno.steps.spark_work import SqlWork
 
 #: A file in the attempt's folder.
 _OUTCOME = "spark-outcome"
@@ -86,7 +87,7 @@ def _begun(work: Work) -> SqlThread | Outcome:
     with _guard:
         if work.key not in _running:
             spark_scripts.take_over(work)
-            _running[work.key] = SqlThread(hiding, step.job.statements, step.conf)
+            _running[work.key] = SqlThread(hiding, step, step.job)
             _running[work.key].start()
         return _running[work.key]
 
@@ -115,12 +116,14 @@ def cancel(work: Work) -> None:
 class SqlThread(threading.Thread):
     """Executes the statements of one attempt."""
 
-    def __init__(self, work: Work, statements: Sequence[str], conf: Mapping[str, str]) -> None:
+    def __init__(self, work: Work, step: SparkStep, sql: Sql) -> None:
         # A daemon: whoever ends dalsegno in the middle of a query need not wait for it.
         super().__init__(name=f"spark-{work.key}", daemon=True)
         self.work = work
-        self.statements = statements
-        self.conf = conf
+        self.step = step
+        self.sql = sql
+        self.statements: Sequence[str] = sql.statements
+        self._tracked: SqlWork | None = None
         self.log = AttemptLog(work.log, work.secrets)
         self.progress: Progress | None = None
         self.outcome: Outcome = Failed(FailureKind.PLATFORM, "The thread of the step died.")
@@ -148,6 +151,8 @@ class SqlThread(threading.Thread):
             # Neither the session nor the attempt's folder is ours any more.
             self.outcome = Stopped("Another process goes on with it.")
             return
+        if self._tracked is not None:
+            self._tracked.close()
         self.outcome = self.log.masked_outcome(self.outcome)
         _record(self.work, self.outcome)
         if self._session and isinstance(self.outcome, Succeeded):
@@ -183,30 +188,87 @@ class SqlThread(threading.Thread):
             return _recorded(self.work) or _GONE
 
     def _executed(self) -> Outcome:
-        session = self._session = spark_sessions.connected(self.work, self.log.note)
-        session.tag(self.work.key)
-        session.follow(self._note_progress)
-        last = spark_scripts.joined(session, self.work, self.statements, self.conf)
-        outputs: Mapping[str, Any] = {}
+        tracked = self._tracked = self._tracked_work()
+        if tracked is not None:
+            atomic_records.settle(self.work, tracked, self.log.note, is_idempotent=self.step.is_idempotent)
+            if (outputs := tracked.outputs_if_done()) is not None:
+                self.log.note(f"All of it was done before, for the same captures, by {tracked.unit.begun_by}.")
+                return Succeeded(outputs)
+            self.statements = tracked.texts
+        if self.step.is_atomic:
+            return spark_atomic.AtomicScript(self, self.statements, tracked).executed()
+        session = spark_sessions.connected(self.work, self.log.note)
+        self.use(session)
+        last = spark_scripts.joined(session, self.work, self.statements, self.step.conf)
+        if tracked is not None:
+            tracked.resume(session, last)
+            self.statements = tracked.texts
+        found: Mapping[str, Any] = {}
         for number in range(max(last, 1), len(self.statements) + 1):
             if self._cancelled.is_set():
                 session.clear()
                 return self._cancelled_as
             if self._let_go.is_set():
                 raise TakenOver
-            outputs = self._execute(session, number, is_begun=number == last)
-        return Succeeded(outputs)
+            found = self._execute(session, number, is_begun=number == last)
+        if tracked is not None:
+            tracked.finish(found)
+        return Succeeded(found)
+
+    def use(self, session: Session) -> None:
+        self._session = session
+        session.tag(self.work.key)
+        session.follow(self._note_progress)
+
+    def at(self, which: str) -> None:
+        self._at = which
+
+    def stopped(self) -> Outcome | None:
+        if self._let_go.is_set():
+            raise TakenOver
+        return self._cancelled_as if self._cancelled.is_set() else None
+
+    def _tracked_work(self) -> SqlWork | None:
+        """The record of the work, if there are captures behind which it is done."""
+        log = self.work.log_of_work
+        if log is None:
+            return None
+        written = [log.block(BLOCK), *([self.sql.file_text] if self.sql.file_text is not None else [])]
+        return SqlWork(
+            self.work,
+            log,
+            log.template(*written),
+            self.sql.statements,
+            is_idempotent=self.step.is_idempotent,
+            say=self.log.note,
+        )
 
     def _execute(self, session: Session, number: int, *, is_begun: bool) -> Mapping[str, Any]:
         which = self._at = f"statement {number} of {len(self.statements)}"
         began = time.perf_counter()
+        tracked = self._tracked
+        if tracked is not None and not is_begun:
+            if tracked.is_done(number):
+                self.log.note(f"{which} was executed before, and is not executed again")
+                return {}
+            if tracked.is_session_statement(number):
+                self.log.note(f"{which} is executed again, for the session")
+                spark_scripts.replayed(session, self.work, number, self.statements, tracked)
+                return {}
         if is_begun:
-            self.log.note(f"An earlier process was at {which}: going on with it.")
-            rows = spark_scripts.followed(session, self.work, number, self.statements)
+            self.log.note(f"An earlier process was at {which}: resuming it.")
         else:
             self.log.note(f"{which}:")
             self.log.write(self.statements[number - 1])
-            rows = spark_scripts.executed(session, self.work, number, self.statements)
+        execute = spark_scripts.followed if is_begun else spark_scripts.executed
+        try:
+            rows = execute(session, self.work, number, self.statements, tracked)
+        except Exception as error:
+            if tracked is not None and not isinstance(error, DalsegnoError | TakenOver | Abandoned):
+                self._note_failure(tracked, number, error)
+            raise
+        if tracked is not None:
+            tracked.end(number)
         if rows is None:
             self.log.note(f"{which} was executed before, and is not executed again")
             return {}
@@ -214,6 +276,14 @@ class SqlThread(threading.Thread):
         if text := spark_rows.described(rows):
             self.log.write(text)
         return spark_rows.outputs(rows)
+
+    def _note_failure(self, tracked: SqlWork, number: int, error: Exception) -> None:
+        """Record what is certain. What cannot be recorded now is in doubt for whoever tries next."""
+        if self._let_go.is_set():
+            return
+        failure = explained(error)
+        with suppress(DalsegnoError, TakenOver):
+            tracked.fail(number, is_certain=failure.is_refused, is_syntax=failure.is_syntax)
 
     def _note_progress(self, stages: Iterable[Any], running: int) -> None:
         known = list(stages)

@@ -115,6 +115,19 @@ def hand_over(connection: Connection, capture_id: str, giver: str, taker: str) -
     connection.execute(update(captures).where(theirs).values(created_by=taker))
 
 
+def want_commit(connection: Connection, capture_ids: Iterable[str], root_run: str) -> None:
+    """Remember that a run has processed captures; they may have to wait for others."""
+    which = captures.c.id.in_(list(capture_ids))
+    connection.execute(update(captures).where(which).values(commit_wanted_by=root_run))
+
+
+def wanted_by(connection: Connection, root_run: str) -> list[str]:
+    """The pending captures that a run has processed."""
+    pending_states = [state.value for state in CaptureState if state.is_pending]
+    query = select(captures.c.id).where(captures.c.commit_wanted_by == root_run, captures.c.state.in_(pending_states))
+    return sorted(connection.scalars(query))
+
+
 def add_details(connection: Connection, capture_id: str, details: Mapping[TableName, Mapping[str, Any]]) -> None:
     for table, found in details.items():
         of_table = (capture_tables.c.capture_id == capture_id) & (capture_tables.c.table_name == str(table))

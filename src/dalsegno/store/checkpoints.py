@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, exists, insert, literal, select, update
+from sqlalchemy import Connection, delete, exists, insert, literal, select, update
 from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
 from dalsegno.model.captures import Checkpoint
@@ -62,6 +62,25 @@ def standing(connection: Connection) -> dict[tuple[str, str], Position]:
 
 def mark(connection: Connection, consumer: str, table: TableName) -> Mark | None:
     return next(iter(marks(connection, consumer, table)), None)
+
+
+def last_of_table(connection: Connection, consumer: str, table_uuid: str) -> tuple[TableName, Position] | None:
+    """Where the consumer's newest move on a table led, and what the table was called then."""
+    columns = [checkpoint_positions.c[name] for name in rows.POSITION_FIELDS]
+    query = (
+        select(checkpoint_positions.c.table_name, *columns)
+        .join(checkpoints, checkpoints.c.id == checkpoint_positions.c.checkpoint_id)
+        .where(checkpoints.c.consumer == consumer, checkpoint_positions.c.table_uuid == table_uuid)
+        .order_by(checkpoints.c.id.desc())
+        .limit(1)
+    )
+    found = connection.execute(query).first()
+    return None if found is None else (TableName.of(found[0]), Position(*found[1:]))
+
+
+def remove(connection: Connection, consumer: str, table: TableName) -> None:
+    """Take a mark away; what moved it stays in the history."""
+    connection.execute(delete(positions).where(positions.c.consumer == consumer, positions.c.table_name == str(table)))
 
 
 def append(

@@ -169,6 +169,11 @@ def flow_row(connection: Connection, flow_id: str) -> Row | None:
     return asking.row(connection, select(flows).where(flows.c.id == flow_id))
 
 
+def set_params(connection: Connection, flow_id: str, params: Mapping[str, Any]) -> None:
+    """Of an iteration that is run again from its beginning."""
+    connection.execute(update(flows).where(flows.c.id == flow_id).values(params=dict(params)))
+
+
 def flow_rows(connection: Connection, *conditions: ColumnElement[bool]) -> list[Row]:
     return asking.rows(connection, select(flows).where(*conditions).order_by(flows.c.id))
 

@@ -39,12 +39,20 @@ def _at(position: Position | None, other: Position | None) -> str:
     return text
 
 
+def settle_first(capture_id: str) -> str:
+    """What to do about a pending capture; what loses nothing comes first."""
+    return (
+        f"Give it up, and the next capture covers its rows: dalsegno abandon {capture_id}. "
+        f"Only if they are processed: dalsegno commit {capture_id}"
+    )
+
+
 def capture_pending(table: TableName, holder: Capture) -> CapturePending:
     return CapturePending(
         f"{holder.consumer} has a pending capture of {table}: {holder.id}, {holder.state.value},"
         f" made by {holder.created_by} at {_time(holder.created_at)}.",
         capture_id=holder.id,
-        hint=f"Commit or abandon {holder.id} first.",
+        hint=settle_first(holder.id),
     )
 
 

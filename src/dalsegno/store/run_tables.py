@@ -71,6 +71,10 @@ runs = Table(
     Index("uq_runs_idempotency_key", "workflow_id", "idempotency_key", unique=True),
     Index("ix_runs_status", "status", "workflow_id"),
     Index("ix_runs_root_run", "root_run"),
+    # Lists, newest first: all runs, and those of a status.
+    Index("ix_runs_created_at", "created_at", "id"),
+    Index("ix_runs_status_created_at", "status", "created_at", "id"),
+    Index("ix_runs_parent", "parent_flow", "parent_step"),
 )
 
 flows = Table(

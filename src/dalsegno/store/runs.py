@@ -8,6 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, insert, select, update
 
+from dalsegno.model import messages as messages_model
+from dalsegno.model.messages import Message
 from dalsegno.model.runs import RunStatus
 from dalsegno.store import asking
 from dalsegno.store.asking import Row
@@ -35,7 +37,7 @@ _REVISION = select(runs.c.revision).where(runs.c.id == bindparam("run"))
 
 def run_rows(connection: Connection, *conditions: ColumnElement[bool], limit: int | None = None) -> list[Row]:
     """Newest first."""
-    found = select(runs).where(*conditions).order_by(runs.c.created_at.desc(), runs.c.id)
+    found = select(runs).where(*conditions).order_by(runs.c.created_at.desc(), runs.c.id.desc())
     return asking.rows(connection, found.limit(limit) if limit else found)
 
 
@@ -135,13 +137,25 @@ def last_event(connection: Connection, run_id: str) -> int:
     return connection.execute(select(func.max(events.c.id)).where(events.c.run_id == run_id)).scalar() or 0
 
 
-def send(connection: Connection, run_id: str, message: Mapping[str, Any], now: datetime) -> None:
+def send(connection: Connection, run_id: str, message: Message, now: datetime) -> None:
     """Leave something for whoever works on the run."""
-    connection.execute(insert(inbox).values(run_id=run_id, message=dict(message), created_at=now))
+    connection.execute(insert(inbox).values(run_id=run_id, message=messages_model.written(message), created_at=now))
 
 
 def messages(connection: Connection, limit: int = 100) -> list[Row]:
-    return asking.rows(connection, select(inbox).order_by(inbox.c.id).limit(limit))
+    """The oldest that wait, each with its ``message``; those that only a newer version knows are left out."""
+    found: list[Row] = []
+    last = 0
+    while len(found) < limit:
+        page = asking.rows(connection, select(inbox).where(inbox.c.id > last).order_by(inbox.c.id).limit(limit))
+        for row in page:
+            message = messages_model.read(row["message"])
+            if message is not None:
+                found.append({**row, "message": message})
+        if len(page) < limit:
+            break
+        last = page[-1]["id"]
+    return found[:limit]
 
 
 def forget_messages(connection: Connection, ids: Sequence[int]) -> list[int]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
+from dalsegno.model.messages import SignalsArrived
 from dalsegno.model.signals import Announcement, Match, Signal, Sought, Wanted
 from dalsegno.model.workflow import Operator
 from dalsegno.plan.signals import fits, newest
@@ -51,7 +52,7 @@ def announce(connection: Connection, news: Sequence[Announcement], now: datetime
     if new:
         signal_triggers.hand_over(connection, new, now)
         for run_id, steps in _met(connection, new).items():
-            runs.send(connection, run_id, {"kind": "signals", "steps": steps}, now)
+            runs.send(connection, run_id, SignalsArrived(tuple((flow, step) for flow, step in steps)), now)
     return told
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
-from dalsegno.store import captures, checkpoints, refusals, tables
+from dalsegno.store import captures, checkpoints, refusals, settling, tables
 from dalsegno.store.checkpoints import Mark
 from dalsegno.store.database import Database, lock
 from dalsegno.store.migrations import migrate
@@ -80,6 +80,11 @@ class Store:
         with self.database.reading() as connection:
             return checkpoints.history(connection, consumer, table)
 
+    def last_position(self, consumer: str, table_uuid: str) -> tuple[TableName, Position] | None:
+        """Where the consumer's checkpoint on a table was moved last, and what the table was called then."""
+        with self.database.reading() as connection:
+            return checkpoints.last_of_table(connection, consumer, table_uuid)
+
     def pending(self, consumer: str, table: TableName) -> Capture | None:
         """The capture that waits to be processed, the only one there can be."""
         with self.database.reading() as connection:
@@ -108,6 +113,11 @@ class Store:
             conditions.append(tables.captures.c.dropped_at.is_(None))
         with self.database.reading() as connection:
             return captures.matching(connection, *conditions)
+
+    def is_worked_on(self, capture_id: str) -> str | None:
+        """Why a pending capture must not be given up, whatever its age; None if it may."""
+        with self.database.reading() as connection:
+            return settling.is_worked_on(connection, captures.the(connection, capture_id))
 
     # What changes.
 
@@ -148,14 +158,19 @@ class Store:
                 raise refusals.capture_settled(capture)
             return captures.the(connection, capture_id)
 
-    def commit(self, capture_id: str, *, by: str, now: datetime) -> Commit:
-        """Move the checkpoint to the end of the capture's range: all of it is processed."""
+    def commit(self, capture_id: str, *others: str, by: str, now: datetime) -> Commit:
+        """Move the checkpoints to the end of the captures' ranges: all of them are processed. All, or none."""
+        wanted = [capture_id, *others]
         with self.database.writing() as connection:
-            return commit(connection, capture_id, by=by, now=now)
+            settling.hold(connection, wanted)
+            settling.refuse_commit(connection, wanted, by)
+            done = [commit(connection, each, by=by, now=now) for each in wanted]
+            return done[0]
 
     def abandon(self, capture_id: str, *, by: str, now: datetime, reason: str) -> Capture:
         """Give the capture up: the checkpoint stays, and the next capture takes the range again."""
         with self._changing(capture_id) as (connection, capture):
+            settling.refuse_abandon(connection, capture, by)
             if (
                 not captures.settle(connection, capture_id, CaptureState.ABANDONED, by=by, now=now, reason=reason)
                 and capture.state is CaptureState.COMMITTED
@@ -189,6 +204,38 @@ class Store:
                 if holder := captures.pending(connection, consumer, table):
                     raise refusals.capture_pending(table, holder)
             return _move(connection, consumer, moves, capture_id=None, by=by, now=now, reason=reason)
+
+    def carry_over(
+        self,
+        consumer: str,
+        formerly: TableName,
+        table: TableName,
+        expected: Position | None,
+        position: Position,
+        *,
+        by: str,
+        now: datetime,
+        reason: str,
+    ) -> Checkpoint:
+        """Move the checkpoint from the name that a table had to the one it has, if nobody moved it in between.
+
+        ``expected`` is what is stored under the new name, perhaps of another table.
+        """
+        with self.database.writing() as connection:
+            lock(connection, consumer)
+            for name in (formerly, table):
+                if holder := captures.pending(connection, consumer, name):
+                    raise refusals.capture_pending(name, holder)
+            known = checkpoints.last_of_table(connection, consumer, position.table_uuid)
+            mark = checkpoints.mark(connection, consumer, formerly)
+            is_its_own = mark is not None and mark.position.table_uuid == position.table_uuid
+            if known is None or (not (is_its_own and _stands(mark, position)) and not known[1].is_at(position)):
+                raise refusals.checkpoint_moved(consumer, formerly, position, mark)
+            moves = {table: (expected, position)}
+            moved = _move(connection, consumer, moves, capture_id=None, by=by, now=now, reason=reason)
+            if is_its_own and formerly != table:
+                checkpoints.remove(connection, consumer, formerly)
+            return moved
 
     @contextmanager
     def _changing(self, capture_id: str) -> Iterator[tuple[Connection, Capture]]:

@@ -109,6 +109,8 @@ captures = Table(
     Column("settled_by", Text),
     Column("reason", Text),
     Column("dropped_at", Moment),
+    # The run whose commit waits for those of captures that were consumed together with this one.
+    Column("commit_wanted_by", Text),
     Index("ix_captures_consumer", "consumer", "created_at"),
     Index("ix_captures_created_by", "created_by"),
 )

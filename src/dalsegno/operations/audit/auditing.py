@@ -24,6 +24,7 @@ from dalsegno.errors import HistoryLost, UnknownName, UserError
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import MAIN, history_of
 from dalsegno.iceberg.layout import Layout
+from dalsegno.model.captures import CapturedTable
 from dalsegno.model.tables import TableName
 from dalsegno.operations.audit.comparison import (
     Ask,
@@ -36,16 +37,16 @@ from dalsegno.operations.audit.comparison import (
     predicate,
 )
 from dalsegno.operations.audit.history import Line, State, consumed_by, first_captures, line_of
+from dalsegno.operations.audit.oracles import given_query
 from dalsegno.operations.audit.recomputation import (
     WITH_A_QUERY,
     Recomputed,
     Recomputer,
     Restriction,
     ask,
-    checked_query,
     closed,
 )
-from dalsegno.operations.audit.results import Audit, Culprit, Question, Source, TargetResult
+from dalsegno.operations.audit.results import CANNOT_SEE, Audit, Basis, Culprit, Question, Source, TargetResult
 from dalsegno.spark.rewriting import quoted
 from dalsegno.steps.spark_sessions import opened_for
 
@@ -81,7 +82,9 @@ class _Audit:
             blueprint,
             self.timeline,
             first_captures(lake.store, question.workflow_id),
-            _query(lake, question),
+            given_query(lake, question),
+            lake.name(question.target) if question.target else None,
+            frozenset(question.left_out),
             lambda table: self.line(table).seed,
             say,
             scratch,
@@ -102,6 +105,7 @@ class _Audit:
             tuple(Source(name, _id(captured.upto.snapshot_id)) for name, captured in consumed.sources.items()),
             tuple(results),
             tuple(self._notes(targets)),
+            CANNOT_SEE if any(result.basis is Basis.WORKFLOW_SQL for result in results) else None,
         )
 
     def line(self, table: LoadedTable) -> Line:
@@ -134,7 +138,7 @@ class _Audit:
         )
 
     def _targets(self) -> list[TableName]:
-        wanted = self.lake.name(self.question.target) if self.question.target else None
+        wanted = self.recomputer.wanted
         is_narrowed = self.question.sample is not None or bool(self.question.partitions)
         # What is to be restricted must be known before it is computed.
         known = self.recomputer.targets() if is_narrowed else list(self.computed(len(self.timeline) - 1, None).tables)
@@ -159,8 +163,12 @@ class _Audit:
         if last.run["version"] != self.blueprint.version:
             versions = last.run["version"], self.blueprint.version
             yield f"{last.name} was a run of version {versions[0]}; what counts is what version {versions[1]} gives."
+        queries = self.recomputer.queries(len(self.timeline) - 1)
+        if queries and (later := [name for name, each in self.recomputer.first.items() if _began_later(each)]):
+            names = ", ".join(map(str, later))
+            yield f"The query reads the whole of {names}, where the workflow began later than at the beginning."
         for target in targets:
-            line = self.lines.get(target)
+            line = self.lines.get(target) if target not in queries else None
             if line and line.seed:
                 yield f"What was in {target} before the first run is taken as it was: snapshot {line.seed.id}."
             elif line and not line.has_beginning:
@@ -190,11 +198,14 @@ class _TargetAudit:
         self.whole.say(f"Comparing {self.table.name}.")
         comparison = self._compared(state, with_rows=True)
         last = len(self.whole.timeline) - 1
+        query = self.whole.recomputer.queries(last).get(self.table.name)
         others = [each.snapshot for each in self.line.states if each.is_foreign and each.after == last]
         return TargetResult(
             self.table.name,
             _id(state.snapshot.id if state.snapshot else None),
             comparison,
+            query.basis if query else Basis.WORKFLOW_SQL,
+            query.written if query else None,
             self._keys(state),
             None if self.only is None else tuple(self._values(partition) for partition in self.only),
             tuple(str(snapshot.id) for snapshot in others if snapshot),
@@ -325,12 +336,8 @@ class _TargetAudit:
         )
 
 
-def _query(lake: Lake, question: Question) -> tuple[str, TableName] | None:
-    if question.query is None:
-        return None
-    if question.target is None:
-        raise UserError("Which table should hold what the query gives?", hint="Name it: --target TABLE")
-    return checked_query(question.query), lake.name(question.target)
+def _began_later(first: CapturedTable) -> bool:
+    return not first.is_full and first.after.snapshot_id is not None
 
 
 def _parts(partition: str) -> dict[str, str]:

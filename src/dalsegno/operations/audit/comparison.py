@@ -20,6 +20,11 @@ Ask = Callable[[str, int], "pa.Table"]
 _MOST_PARTITIONS = 1_000_000
 #: Beyond so many partitions that differ, rows are looked for in all of them.
 _MOST_NAMED = 200
+#: Options of ``to_json`` that lose nothing.
+_AS_JSON = (
+    "'ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'"
+)
 
 
 @dataclass(frozen=True)
@@ -154,16 +159,30 @@ class _Sums:
     columns: tuple[tuple[int, int], ...] = ()
 
 
-def _columns(ask: Ask, pair: Pair) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The columns that both have, each as SQL that can be compared and hashed; and those that only one has."""
+def _columns(ask: Ask, pair: Pair) -> tuple[dict[str, _Column], tuple[str, ...]]:
+    """The columns that both have, and the names of those that only one has."""
     schemas = [ask(f"SELECT * FROM {relation}", 0).schema for relation in (pair.expected, pair.found)]
     names = [[name for name in schema.names if name not in pair.left_out] for schema in schemas]
     both = [name for name in names[1] if name in names[0]]
     if not both:
         raise DataError(f"There is no column to compare: {', '.join(names[0])} and {', '.join(names[1])}.")
     types = schemas[1]
-    as_sql = {name: f"to_json({quoted(name)})" if _holds_map(types.field(name).type) else quoted(name) for name in both}
+    as_sql = {name: _comparable(quoted(name), types.field(name).type) for name in both}
     return as_sql, tuple(sorted(set(names[0]) ^ set(names[1])))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column as SQL: one that can be grouped by and shown, and one that can be hashed."""
+
+    shown: str
+    hashed: str
+
+
+def _comparable(name: str, kind: pa.DataType) -> _Column:
+    # A hash passes over nulls: [1, null] and [null, 1] have the same one, and so have their structs.
+    as_json = f"to_json({name}, map({_AS_JSON}))"
+    return _Column(as_json if _holds_map(kind) else name, as_json if kind.num_fields else name)
 
 
 def _holds_map(kind: pa.DataType) -> bool:
@@ -175,11 +194,14 @@ def _holds_map(kind: pa.DataType) -> bool:
     return any(_holds_map(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def _sums(ask: Ask, pair: Pair, columns: Mapping[str, str]) -> dict[Partition, list[_Sums]]:
+def _sums(ask: Ask, pair: Pair, columns: Mapping[str, _Column]) -> dict[Partition, list[_Sums]]:
     """By partition, of what is expected and of what is found."""
     keys = [f"CAST({each.expression} AS STRING) AS p{at}" for at, each in enumerate(pair.fields)]
-    hashes = [f"count({sql}) AS n{at}, {_sum_of_hashes(sql)} AS c{at}" for at, sql in enumerate(columns.values())]
-    said = ", ".join([*keys, f"count(*) AS n, {_sum_of_hashes(', '.join(columns.values()))} AS c", *hashes])
+    sql = [column.hashed for column in columns.values()]
+    hashes = [f"count({each}) AS n{at}, {_sum_of_hashes(each)} AS c{at}" for at, each in enumerate(sql)]
+    # With a word for each null: a hash passes over them, and two rows with one value in another column would be alike.
+    rows = _sum_of_hashes(", ".join(f"{each}, isnull({each})" for each in sql))
+    said = ", ".join([*keys, f"count(*) AS n, {rows} AS c", *hashes])
     grouped = f" GROUP BY {', '.join(each.expression for each in pair.fields)}" if pair.fields else ""
     halves = [
         f"SELECT {side} AS side, {said} FROM {relation}{_where(pair)}{grouped}"
@@ -195,7 +217,7 @@ def _sums(ask: Ask, pair: Pair, columns: Mapping[str, str]) -> dict[Partition, l
 
 
 def _sum_of_hashes(sql: str) -> str:
-    # Decimal: the sum of 64-bit numbers is more than 64 bits wide. A null's hash is the seed, so nulls count as well.
+    # Decimal: the sum of 64-bit numbers is more than 64 bits wide.
     return f"sum(CAST(xxhash64({sql}) AS DECIMAL(38, 0)))"
 
 
@@ -237,11 +259,11 @@ def _hex(checksum: int) -> str:
 
 
 def _with_rows(
-    ask: Ask, pair: Pair, columns: Mapping[str, str], differing: Sequence[Partition], result: Comparison
+    ask: Ask, pair: Pair, columns: Mapping[str, _Column], differing: Sequence[Partition], result: Comparison
 ) -> Comparison:
     """The same with the rows that only one of them has."""
     where = _where(pair, differing if pair.fields and len(differing) <= _MOST_NAMED else None)
-    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+    selected = ", ".join(f"{column.shown} AS {quoted(name)}" for name, column in columns.items())
     names = ", ".join(quoted(name) for name in columns)
     keys = [key for key in pair.keys if key in columns]
     net = (

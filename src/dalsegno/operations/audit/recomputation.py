@@ -21,22 +21,23 @@ from dalsegno.engine.scopes import Scopes
 from dalsegno.errors import DalsegnoError, HistoryLost, PlatformError, UnknownName, UserError
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import history_of
+from dalsegno.iceberg.layout import Layout
 from dalsegno.model.captures import Capture, CapturedTable
 from dalsegno.model.outcomes import FailureKind
 from dalsegno.model.snapshots import Snapshot
 from dalsegno.model.tables import TableName
 from dalsegno.operations.audit.history import Consumed
+from dalsegno.operations.audit.oracles import Query, oracles_of, require_same_columns
 from dalsegno.operations.audit.steps import Rehearsal, SqlOfStep, capture_steps
 from dalsegno.spark.connect import Session
 from dalsegno.spark.failures import explained
 from dalsegno.spark.rewriting import Effect, Name, Stand, equal_columns, named_in, quoted, renamed, understood
-from dalsegno.spark.statements import statements
 from dalsegno.steps import spark_rows
 from dalsegno.steps.incremental import outputs_of
 from dalsegno.steps.spark_sessions import opened_for
 from dalsegno.store import flows
 
-WITH_A_QUERY = "Say what the target should hold: --query 'SELECT …' --target TABLE"
+WITH_A_QUERY = "Say what the target should hold: --query 'SELECT …' --target TABLE, or 'oracle' in the workflow"
 
 
 @dataclass(frozen=True)
@@ -72,23 +73,45 @@ class Recomputer:
     timeline: Sequence[Consumed]
     #: Where the workflow began in each source.
     first: Mapping[TableName, CapturedTable]
-    #: Instead of the workflow's own SQL: what the target should hold.
-    query: tuple[str, TableName] | None
+    #: What a target should hold, said by whoever asks: it stands for all of the workflow's oracles.
+    given: Mapping[TableName, Query]
+    #: The only target that is looked at.
+    wanted: TableName | None
+    #: Columns that are not compared.
+    left_out: frozenset[str]
     #: What was in a target before the first run.
     seed: Callable[[LoadedTable], Snapshot | None]
     say: Callable[[str], None]
     scratch: Scratch
+    _queries: dict[int, Mapping[TableName, Query]] = field(default_factory=dict)
 
     def targets(self) -> list[TableName]:
         """The tables that the workflow writes to, as far as can be told without executing anything."""
-        if self.query is not None:
-            return [self.query[1]]
-        settings = self.lake.settings
-        rehearsal = Rehearsal(self.scopes, settings, self.blueprint, self.timeline[-1].run, {})
-        written = [understood(text).table for sql in rehearsal.likely_sql() for text in sql.statements]
-        named = [name for name in written if name and len(name) > 2 and name[0] in settings.catalogs]  # noqa: PLR2004
-        found = dict.fromkeys(TableName(name[0], name[1:-1], name[-1]) for name in named)
-        return [table for table in found if self.lake.catalog(table.catalog).has(table)]
+        if self.given:
+            return list(self.given)
+        written = [understood(text).table for text in self.likely_statements(len(self.timeline) - 1)]
+        found = dict.fromkeys(table for name in written if name and (table := self.named_in_full(name)))
+        by_sql = [table for table in found if self.lake.catalog(table.catalog).has(table)]
+        return list(dict.fromkeys([*by_sql, *self.queries(len(self.timeline) - 1)]))
+
+    def queries(self, index: int) -> Mapping[TableName, Query]:
+        """The independent queries that count after a run, by their target."""
+        if index not in self._queries:
+            found = self.given or oracles_of(self.lake, self.blueprint, self.rehearsal(index, {}))
+            self._queries[index] = {
+                table: query for table, query in found.items() if self.wanted is None or table == self.wanted
+            }
+        return self._queries[index]
+
+    def rehearsal(self, index: int, captured: Mapping[str, Mapping[str, Any]]) -> Rehearsal:
+        return Rehearsal(self.scopes, self.lake.settings, self.blueprint, self.timeline[index].run, captured)
+
+    def likely_statements(self, index: int) -> list[str]:
+        return [statement for sql in self.rehearsal(index, {}).likely_sql() for statement in sql.statements]
+
+    def named_in_full(self, name: Name) -> TableName | None:
+        is_full = len(name) > 2 and name[0] in self.lake.settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
+        return TableName(name[0], name[1:-1], name[-1]) if is_full else None
 
     def up_to(self, index: int, restriction: Restriction | None = None) -> Recomputed:
         """What the targets should hold after a run."""
@@ -110,12 +133,39 @@ class _Recomputation:
         self._views: dict[str, str] = {}
 
     def done(self) -> Recomputed:
-        captured = {step_id: self._captured(step_id) for step_id in self._capture_steps()}
-        if self.all.query is not None:
-            self._from_query(*self.all.query)
-            return self.result
-        settings = self.lake.settings
-        rehearsal = Rehearsal(self.all.scopes, settings, self.all.blueprint, self.consumed.run, captured)
+        queries = self.all.queries(self.index)
+        if self._needs_sql(queries):
+            self._from_sql()
+        for captured in self.consumed.sources.values() if queries else ():
+            if captured.table not in self.instead:
+                self._clone(captured)
+        for target, query in queries.items():
+            self._from_query(target, query)
+        return self.result
+
+    def _needs_sql(self, queries: Mapping[TableName, Query]) -> bool:
+        """Whether the workflow's SQL writes to a table that is looked at and that has no query."""
+        if not queries:
+            return True
+        if self.all.given or self.all.wanted is not None:
+            return False
+        others = []
+        for statement in self.all.likely_statements(self.index):
+            found = understood(statement)
+            target = self.all.named_in_full(found.table) if found.table else None
+            if target is not None and target in queries and (keys := equal_columns(statement)):
+                self.result.keys.setdefault(target, keys)
+            elif target is None and found.effect in (Effect.WRITES, Effect.UNCLEAR):
+                name = ".".join(found.table) if found.table else f"{' '.join(statement.split()[:2])} …"
+                self.result.notes.append(f"What else this may write is not audited, as it has no oracle: {name}.")
+            elif target is not None and target not in queries:
+                others.append(target)
+        return bool(others)
+
+    def _from_sql(self) -> None:
+        """What the workflow's own SQL gives."""
+        captured = {step_id: self._captured(step_id) for step_id in capture_steps(self.all.blueprint)}
+        rehearsal = self.all.rehearsal(self.index, captured)
         for sql in rehearsal.likely_sql():
             for statement in sql.statements:
                 self._prepare(statement)
@@ -130,12 +180,8 @@ class _Recomputation:
             )
         if left_out:
             self.result.notes.append(f"Not executed anew, so what they write is not audited: {', '.join(left_out)}.")
-        return self.result
 
     # Sources.
-
-    def _capture_steps(self) -> list[str]:
-        return capture_steps(self.all.blueprint) if self.all.query is None else [""]
 
     def _captured(self, step_id: str) -> Mapping[str, Any]:
         """Clone what a capture step captured in all runs together; what it would have handed on."""
@@ -147,7 +193,7 @@ class _Recomputation:
     def _tables_of(self, step_id: str) -> list[CapturedTable]:
         """The sources of a capture step, as this run or an earlier one captured them last."""
         sources = self.consumed.sources
-        for consumed in reversed(self.all.timeline[: self.index + 1] if step_id else ()):
+        for consumed in reversed(self.all.timeline[: self.index + 1]):
             with self.lake.store.database.reading() as connection:
                 row = flows.step_row(connection, consumed.run["id"], step_id)
             capture_id = ((row and row["params"]) or {}).get("capture_id", {}).get("value")
@@ -212,19 +258,21 @@ class _Recomputation:
             # Made and dropped by the workflow itself.
             clone = self.scratch.name(target)
         else:
-            history = history_of(table.metadata, "main", table=target)
-            at = replace(history.position(self.all.seed(table)), schema_id=history.current_schema_id)
-            clone = self.scratch.clone(table, at).tables[0].change_table
+            clone = self._clone_of_target(table, self.all.seed(table))
             self.result.tables[target] = clone
         self.instead[target] = Stand(_sql(clone))
 
+    def _clone_of_target(self, table: LoadedTable, at: Snapshot | None) -> TableName:
+        history = history_of(table.metadata, "main", table=table.name)
+        position = replace(history.position(at), schema_id=history.current_schema_id)
+        return self.scratch.clone(table, position).tables[0].change_table
+
     def _table(self, name: Name) -> TableName | None:
         """The table that a name means here, if it is one of a catalog that we know."""
-        catalogs = self.lake.settings.catalogs
-        if len(name) > 2 and name[0] in catalogs:  # noqa: PLR2004 - catalog, namespace, name
-            return TableName(name[0], name[1:-1], name[-1])
+        if found := self.all.named_in_full(name):
+            return found
         catalog, namespace = self.place
-        if catalog not in catalogs:
+        if catalog not in self.lake.settings.catalogs:
             return None
         return TableName(catalog, name[:-1] or tuple(namespace.split(".")), name[-1])
 
@@ -266,12 +314,15 @@ class _Recomputation:
     def _elsewhere(self, which: str, statement: str) -> str:
         """The statement with clones in the place of sources and targets."""
         self._prepare(statement)
-        names = self._names()
-        beside = named_in(statement, self.lake.settings.catalogs) - set(names)
-        self.result.read_as_they_are |= {".".join(name) for name in beside if not is_scratch(name[1])}
+        names = self._names(self.instead)
+        self._note_others(statement, names)
         other = renamed(statement, names)
         self._refuse_unclear(which, other)
         return other
+
+    def _note_others(self, statement: str, names: Mapping[Name, Stand]) -> None:
+        beside = named_in(statement, self.lake.settings.catalogs) - set(names)
+        self.result.read_as_they_are |= {".".join(name) for name in beside if not is_scratch(name[1])}
 
     def _refuse_unclear(self, which: str, other: str) -> None:
         """Whatever is executed must not write to anything but clones."""
@@ -287,18 +338,29 @@ class _Recomputation:
             hint=WITH_A_QUERY,
         )
 
-    def _from_query(self, query: str, target: TableName) -> None:
-        other = renamed(query, self._names())
-        clone = self.scratch.name(target)
+    def _from_query(self, target: TableName, query: Query) -> None:
+        """What the target would hold if the query's rows were written to it, so that types are its own."""
+        table = self.lake.load(target)
+        clone = self._clone_of_target(table, None)
+        columns = Layout(table.metadata, table.metadata.get("current-schema-id", 0)).top_columns()
+        wanted = [name for name in columns if name not in self.all.left_out]
         self.all.say(f"Computing what {target} should hold.")
         with self._session({}) as session:
-            ask(session, f"CREATE TABLE {_sql(clone)} USING iceberg AS {other}", 1, "--query")
+            names = self._names({name: self.instead[name] for name in self.consumed.sources})
+            self._note_others(query.text, names)
+            other = renamed(query.text, names)
+            described = ask(session, f"DESCRIBE QUERY {other}", len(columns) + 1000, query.name, query.secrets)
+            given = [row["col_name"] for row in described.to_pylist()]
+            require_same_columns(query, target, given, wanted)
+            selected = ", ".join(map(quoted, wanted))
+            insert = f"INSERT INTO {_sql(clone)} ({selected}) SELECT {selected} FROM (\n{other}\n)"
+            ask(session, insert, 1, query.name, query.secrets)
         self.result.tables[target] = clone
 
-    def _names(self) -> dict[Name, Stand]:
+    def _names(self, instead: Mapping[TableName, Stand]) -> dict[Name, Stand]:
         """What stands for each table, by every way to spell its name here."""
         found: dict[Name, Stand] = {}
-        for table, stand in self.instead.items():
+        for table, stand in instead.items():
             found[(table.catalog, *table.identifier)] = stand
             if table.catalog == self.place[0]:
                 found[table.identifier] = stand
@@ -329,14 +391,6 @@ def closed(session: Session) -> None:
         session.release()
     except Exception:  # noqa: BLE001 - it is over, and the server forgets sessions in time
         session.disconnect()
-
-
-def checked_query(text: str) -> str:
-    """A query and nothing else."""
-    found = statements(text)
-    if len(found) != 1 or understood(found[0]).effect is not Effect.NONE:
-        raise UserError(f"--query is to be one SELECT, found {len(found)} statements: {text[:80]!r}")
-    return found[0]
 
 
 def _sql(table: TableName) -> str:

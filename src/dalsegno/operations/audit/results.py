@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from dalsegno.model.tables import TableName
 from dalsegno.operations.audit.comparison import Comparison
+
+
+class Basis(StrEnum):
+    """By what a target is judged."""
+
+    #: The workflow's own SQL over everything that its runs consumed.
+    WORKFLOW_SQL = "workflow_sql"
+    #: The SELECT that the workflow names for the table.
+    ORACLE = "oracle"
+    #: The SELECT of whoever asked.
+    QUERY = "query"
+
+
+#: What nobody can see who runs the same SQL twice.
+CANNOT_SEE = (
+    "A mistake in the SQL itself is made on both sides, so this audit cannot see it. An independent SELECT can: "
+    "write one under 'oracle' in the workflow, or give it with --query."
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +71,9 @@ class TargetResult:
     #: The state that was looked at.
     snapshot_id: str | None
     comparison: Comparison
+    #: What it was compared with, and if that is a SELECT, as somebody wrote it.
+    basis: Basis
+    query: str | None
     #: The columns that tell rows apart.
     keys: tuple[str, ...]
     #: The partitions that were looked at; None: all.
@@ -85,5 +107,7 @@ class Audit:
     sources: tuple[Source, ...]
     targets: tuple[TargetResult, ...]
     notes: tuple[str, ...]
+    #: What this audit cannot see; None if every target was compared with an independent SELECT.
+    cannot_see: str | None
     #: What could not be removed, for ``dalsegno clean``.
     left_over: tuple[str, ...] = ()

@@ -91,6 +91,11 @@ class Rehearsal:
             if found is not None:
                 yield found
 
+    def filled(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """A text with the run's parameters, and the secrets that are in it."""
+        scope = self._scopes.of_run(self._open, self._flow, self._now)
+        return scope.text(text), tuple(scope.secrets())
+
     def hand_on(self, step_id: str, outputs: Mapping[str, Any]) -> None:
         """Let later steps see these values of a step."""
         scope = self._scopes.of_run(self._open, self._flow, self._now)

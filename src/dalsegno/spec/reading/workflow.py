@@ -20,6 +20,7 @@ from dalsegno.spec.fields import Fields, kind_of
 from dalsegno.spec.nodes import ListNode, MapNode, Node, plain
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading.context import Reading
+from dalsegno.spec.reading.oracle import read_oracle
 from dalsegno.spec.reading.params import Definitions, read_typed, read_written
 from dalsegno.spec.reading.properties import read_properties
 from dalsegno.spec.reading.retries import read_timeout
@@ -106,6 +107,7 @@ def _workflow(
     criticality = fields.choice(Criticality, "criticality")
     concurrency = fields.number("instance_step_concurrency", low=1, high=INSTANCE_STEPS)
     own = read_triggers(fields, reading)
+    oracle = read_oracle(fields)
     steps = read_steps(fields, reading)
     return Workflow(
         id=workflow_id or "",
@@ -120,6 +122,7 @@ def _workflow(
         time_triggers=(*beside.times, *own.times),
         signal_triggers=(*beside.signals, *own.signals),
         incremental_triggers=(*beside.incremental, *own.incremental),
+        oracle=oracle,
     )
 
 

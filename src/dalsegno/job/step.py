@@ -1,37 +1,18 @@
-"""For the code of a step: what it was given, and what it hands on.
-
-    from dalsegno import job
-
-    day = job.param("day")
-    job.output(rows=42)
-
-Needs nothing but the standard library, and works in a script, a notebook or a container alike. The same can be had
-without it: ``DALSEGNO_PARAMS`` names a JSON file with the parameters, ``DALSEGNO_CAPTURES`` one with the captures that
-the step processes, and lines such as ``rows=42`` or ``{"rows": 42}`` in the file that ``DALSEGNO_OUTPUT`` names become
-output parameters.
-
-A step that comes after a capture may be run again for the same rows: it may have died after it wrote, and before that
-was known. A stamp in the snapshot that holds the rows tells that they are there:
-
-    if not job.is_written(target):
-        target.append(rows, snapshot_properties=job.stamp())
-
-Outside of a run there are no parameters and no captures, so a default is what counts, and outputs are printed.
-"""
+"""What a step was given, and what it hands on: all of it is in files and variables of the attempt."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 _REQUIRED = object()
-#: The properties that are the same in every attempt, and in the next run.
-_SAME = ("dalsegno.captures", "dalsegno.workflow", "dalsegno.place")
-_PART = "dalsegno.statement"
+#: The property that tells several writes of one step to one table apart.
+PART = "dalsegno.statement"
+#: The output that fails the step with a message, however the job ends; it is not tried again by itself.
+FAILURE = "dalsegno_failure"
 
 
 def params() -> dict[str, Any]:
@@ -82,7 +63,7 @@ def attempt() -> int:
 
 def captures() -> list[dict[str, Any]]:
     """The captures that the step processes, each with its ``id``, ``consumer`` and ``tables``."""
-    found: list[dict[str, Any]] = _read("DALSEGNO_CAPTURES").get("captures", [])
+    found: list[dict[str, Any]] = captures_file().get("captures", [])
     return found
 
 
@@ -102,48 +83,13 @@ def stamp(part: str | int | None = None) -> dict[str, str]:
 
     A step that writes to one table several times names each part.
     """
-    named: dict[str, str] = _read("DALSEGNO_CAPTURES").get("stamp") or _named_by_environment()
-    return named if part is None or not named else {**named, _PART: str(part)}
+    named: dict[str, str] = captures_file().get("stamp") or _named_by_environment()
+    return named if part is None or not named else {**named, PART: str(part)}
 
 
-def is_written(table: Any, name: str | None = None, *, part: str | int | None = None) -> bool:
-    """Whether a table has what this step, in this or another attempt or run, wrote for the same captures.
-
-    ``table`` is a table of PyIceberg, or a Spark session and ``name`` the table's; or, for any other engine, the
-    summaries of the snapshots that lead to the table as it is now. What was rolled back since does not count. Without a
-    capture there is nothing to look for, so the answer is False.
-    """
-    mine = stamp(part)
-    wanted = {key: mine[key] for key in (*_SAME, *(() if part is None else (_PART,))) if key in mine}
-    if _SAME[0] not in wanted:
-        return False
-    if name is not None:
-        summaries = _summaries_by_spark(table, name, wanted[_SAME[0]])
-    elif hasattr(table, "metadata"):
-        summaries = _summaries_by_pyiceberg(table.metadata)
-    else:
-        summaries = iter(table)
-    return any(all(summary.get(key) == value for key, value in wanted.items()) for summary in summaries)
-
-
-def _summaries_by_spark(spark: Any, name: str, capture_ids: str) -> Iterator[Mapping[str, str]]:
-    if not spark.catalog.tableExists(name):
-        return iter(())
-    quoted = ".".join(part if part.startswith("`") else f"`{part}`" for part in re.findall(r"`[^`]*`|[^.`]+", name))
-    # Each part of the name is quoted, so it is a name, whatever it says.
-    query = (
-        f"SELECT s.summary FROM {quoted}.snapshots s JOIN {quoted}.history h ON s.snapshot_id = h.snapshot_id "  # noqa: S608
-        "WHERE h.is_current_ancestor AND s.summary['dalsegno.captures'] = :captures"
-    )
-    return (row["summary"] for row in spark.sql(query, args={"captures": capture_ids}).collect())
-
-
-def _summaries_by_pyiceberg(metadata: Any) -> Iterator[Mapping[str, str]]:
-    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    snapshot = known.get(metadata.current_snapshot_id)
-    while snapshot is not None:
-        yield snapshot.summary or {}
-        snapshot = known.get(snapshot.parent_snapshot_id)
+def captures_file() -> dict[str, Any]:
+    """What ``DALSEGNO_CAPTURES`` says; empty if the step comes after no capture."""
+    return _read("DALSEGNO_CAPTURES")
 
 
 def _named_by_environment() -> dict[str, str]:

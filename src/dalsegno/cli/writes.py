@@ -1,0 +1,112 @@
+"""The commands about work behind captures: see it, settle what is in doubt, take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dalsegno.cli.output import opened, show
+from dalsegno.cli.runs import Json, SettingsFile
+
+if TYPE_CHECKING:
+    from dalsegno.model.work_units import Statement, WorkUnit
+    from dalsegno.operations.resolving import Resolved
+    from dalsegno.operations.undoing import Undone
+
+CaptureId = Annotated[str, typer.Argument(metavar="CAPTURE", help="its id, or the beginning of it")]
+Step = Annotated[str | None, typer.Option(metavar="STEP", help="only the work of this step")]
+_LONGEST = 100
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(writes)
+    app.command()(resolve)
+    app.command()(undo)
+
+
+def writes(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
+    """Show what steps have written behind a capture, statement by statement."""
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.operations.resolving import work_behind  # noqa: PLC0415 - slow import
+
+        show(work_behind(lake, capture_id), _work, as_json=json)
+
+
+def resolve(
+    capture_id: CaptureId,
+    written: Annotated[
+        bool | None, typer.Option("--written/--not-written", help="whether the statement in doubt was executed")
+    ] = None,
+    step: Step = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Say whether a statement in doubt was executed.
+
+    A step stops where nobody can tell whether a statement has written: look at its target, then say so.
+    """
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.errors import UserError  # noqa: PLC0415
+        from dalsegno.operations.resolving import resolve as resolve_it  # noqa: PLC0415 - slow import
+
+        if written is None:
+            raise UserError(
+                "Say whether the statement was executed.",
+                hint=f"See it: dalsegno writes {capture_id}. Then add --written or --not-written.",
+            )
+        show(resolve_it(lake, capture_id, step=step, is_written=written), _resolved, as_json=json)
+
+
+def undo(
+    capture_id: CaptureId,
+    step: Step = None,
+    leave_rows: Annotated[
+        bool, typer.Option("--leave-rows", help="roll nothing back, only forget that it was written")
+    ] = False,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Roll back what was written behind a capture.
+
+    Each target goes back to the snapshot that it had before, if nobody else has written to it since and no consumer has
+    captured what would go. The capture stays: the next run processes it anew.
+    """
+    with opened(settings, as_json=json) as lake:
+        from dalsegno.operations.undoing import undo as undo_it  # noqa: PLC0415 - slow import
+
+        show(undo_it(lake, capture_id, step=step, leave_rows=leave_rows), _undone, as_json=json)
+
+
+def _work(units: Sequence[WorkUnit]) -> str:
+    if not units:
+        return "Nothing was begun behind this capture."
+    return "\n".join(line for unit in units for line in (_heading(unit), *map(_statement, unit.statements)))
+
+
+def _heading(unit: WorkUnit) -> str:
+    from dalsegno.cli.text import moment  # noqa: PLC0415 - slow import
+
+    return f"{unit.name}: {unit.state.value}, begun by {unit.begun_by} at {moment(unit.created_at)}"
+
+
+def _statement(each: Statement) -> str:
+    text = " ".join(each.text.split())
+    short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    snapshot = f", snapshot {each.after}" if each.after else ""
+    doubt = f"\n     in doubt: {each.doubt}" if each.doubt else ""
+    return f"  {each.number}. {each.state.value:<7}  {short}{snapshot}{doubt}"
+
+
+def _resolved(made: Resolved) -> str:
+    numbers = ", ".join(str(each.number) for each in made.statements)
+    state = made.statements[0].state.value
+    return f"Statement {numbers} of step {made.step!r} counts as {state}. The next run, or a restart, resumes there."
+
+
+def _undone(made: Undone) -> str:
+    lines = [f"Taken back behind capture {made.capture_id}: {', '.join(made.steps)}."]
+    lines += [f"  {each.target}: {', '.join(each.moves)}" for each in made.targets]
+    lines += [f"  stays as it is: {each}" for each in made.stays]
+    return "\n".join([*lines, "The next run processes the capture anew."])

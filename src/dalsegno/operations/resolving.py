@@ -1,0 +1,59 @@
+"""Resolve: a person says whether a statement was executed of which nobody else can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dalsegno.capture.lake import Lake
+from dalsegno.errors import UserError
+from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
+from dalsegno.store import work_units
+from dalsegno.store.settling import is_open
+
+
+@dataclass(frozen=True)
+class Resolved:
+    capture_id: str
+    step: str
+    #: The statements that were in doubt, as they stand now.
+    statements: tuple[Statement, ...]
+
+
+def work_behind(lake: Lake, capture_id: str) -> list[WorkUnit]:
+    """What was begun behind a capture, oldest first."""
+    with lake.store.database.reading() as connection:
+        return work_units.behind(connection, [lake.store.capture(capture_id).id])
+
+
+def resolve(lake: Lake, capture_id: str, *, step: str | None = None, is_written: bool) -> Resolved:
+    """Say of the statements in doubt behind a capture that they were executed, or that they were not."""
+    capture = lake.store.capture(capture_id)
+    with lake.store.database.writing() as connection:
+        if is_open(connection, capture.created_by):
+            run = capture.created_by.removeprefix("run ")
+            raise UserError(
+                f"Capture {capture.id} is held by {capture.created_by}, which has not ended.",
+                hint=f"Wait for it, or end it first: dalsegno stop {run}",
+            )
+        units = work_units.behind(connection, [capture.id])
+        found = [unit for unit in units if step in (None, unit.key.step_id) and unit.is_sql and _doubts(unit)]
+        if len(found) != 1:
+            names = ", ".join(sorted({unit.key.step_id for unit in found})) or "none"
+            hint = "Name one with --step." if found else f"See what was begun: dalsegno writes {capture.id}"
+            raise UserError(
+                f"Behind capture {capture.id}, {names} has statements in doubt; expected one step.", hint=hint
+            )
+        [unit] = found
+        state = StatementState.DONE if is_written else StatementState.PLANNED
+        for each in _doubts(unit):
+            work_units.change_statement(connection, unit.id, each.number, state=state.value, doubt=None, executor=None)
+        # Whoever works on it finds that it is no longer theirs.
+        work_units.change(connection, unit.id, owner="", state=UnitState.OPEN.value)
+        changed = work_units.the(connection, unit.id)
+    assert changed is not None  # noqa: S101 - it was just changed
+    numbers = {each.number for each in _doubts(unit)}
+    return Resolved(capture.id, unit.key.step_id, tuple(e for e in changed.statements if e.number in numbers))
+
+
+def _doubts(unit: WorkUnit) -> list[Statement]:
+    return [each for each in unit.statements if each.state is StatementState.BEGUN]

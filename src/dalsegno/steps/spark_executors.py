@@ -1,0 +1,119 @@
+"""Where a statement was executed, and how to be sure that it is not executed any longer.
+
+A statement whose process died may still be at work in Spark; and what Spark sent to the catalog last may arrive there
+after somebody looked. So before a target is asked whether it has what the statement writes, the statement must be gone;
+and before it is executed again, what is under way must have become impossible.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dalsegno.errors import PlatformError
+from dalsegno.iceberg.stamps import PREFIX
+from dalsegno.model.tables import TableName
+from dalsegno.model.work_units import Statement
+from dalsegno.settings import Settings
+from dalsegno.spark.connect import Session, session_id_for
+from dalsegno.spark.server import Say, java_of, running_in, unsaid
+from dalsegno.steps import spark_sessions
+from dalsegno.steps.contract import Work
+
+_GONE_SECONDS = 30.0
+
+
+def executor_of(work: Work) -> dict[str, Any]:
+    """What is remembered of where this attempt executes its statements."""
+    if work.settings.spark_remote:
+        return {"session": work.key, "remote": _digest(work.settings.spark_remote)}
+    return {"session": work.key, "server": str(spark_sessions.local_server(work.settings).folder)}
+
+
+def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None) -> None:
+    """See to it that nothing of a statement is at work any longer; ``PlatformError`` if that is not certain."""
+    match executor:
+        case {"session": key, "server": folder}:
+            server = running_in(Path(folder))
+            if server is None:
+                _wait_for_java(Path(folder))
+                return
+            spark_sessions.clear(Session(server.address, session_id_for(key)))
+        case {"session": key, "remote": digest}:
+            remote = settings.spark_remote
+            if not remote or _digest(remote) != digest:
+                raise PlatformError(
+                    "A statement was begun on another Spark server than the settings name now: whether it is still at "
+                    "work there cannot be asked.",
+                    hint="Set spark_remote to that server until the statement is settled.",
+                )
+            spark_sessions.clear(Session(remote, session_id_for(key)))
+        case {"has_ended": True}:
+            return
+        case {"submitted": key, "deploy_mode": "cluster"}:
+            raise PlatformError(
+                f"The driver of attempt {key} was submitted to a cluster, and nobody heard how it ended: it may still "
+                "be at work there.",
+                hint="See that the application has ended, then say with dalsegno resolve whether its statements were "
+                "executed.",
+            )
+        case _:
+            return
+
+
+def fence(settings: Settings, session: Session | None, statement: Statement, unit_id: str, say: Say = unsaid) -> None:
+    """Make it impossible that what the statement sent to the catalog is still accepted there.
+
+    An append of no rows moves the head of the branch, and the catalog accepts only what was made for that head.
+    """
+    if statement.target is None or statement.before is None or statement.before.uuid is None:
+        # A table that was not there is made once, whoever comes first.
+        return
+    if session is None:
+        session = spark_sessions.opened_for(settings, f"fence/{unit_id}", say)
+    table = TableName.of_quoted(statement.target)
+    say(f"statement {statement.number}: nothing of it is in {table}; making sure that nothing arrives there later.")
+    mark = {f"spark.sql.iceberg.snapshot-property.{PREFIX}fence": unit_id}
+    session.configure(mark)
+    for branch in _branches(statement):
+        name = table.quoted if branch == "main" else f"{table.quoted}.`branch_{branch}`"
+        session.execute(f"INSERT INTO {name} SELECT * FROM {name} WHERE false", 1)  # noqa: S608 - quoted
+
+
+def _branches(statement: Statement) -> list[str]:
+    """The branches that the statement may write to: the main one, and those whose names it has in it."""
+    heads = statement.before.heads if statement.before else {}
+    return ["main", *(name for name in heads if name != "main" and name in statement.text)]
+
+
+def _wait_for_java(folder: Path) -> None:
+    """The keeper of a local server is gone; its Java goes with it, but perhaps not at the same moment."""
+    java = java_of(folder)
+    until = time.monotonic() + _GONE_SECONDS
+    while java is not None and _is_java(java):
+        if time.monotonic() > until:
+            raise PlatformError(f"The Spark server in {folder} has lost its keeper, but its Java {java} lives on.")
+        time.sleep(0.1)
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    if not Path("/proc/self").exists():
+        return True
+    try:
+        return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
