@@ -189,7 +189,7 @@ class Bench:
 
     def by_dalsegno(self, table: BenchTable, changes: str) -> Reading:
         consumer = f"bench_{next(self._consumers)}"
-        self.lake.set_checkpoint(table.name, consumer=consumer, to=str(table.first))
+        self.lake.set_checkpoint(table.name, consumer=consumer, to=str(table.first), reprocess=True)
         # What was written before is not this capture's to wait for.
         os.sync()
 

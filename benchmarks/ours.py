@@ -22,7 +22,7 @@ def timed_capture(lake: Lake, table: BenchTable, *, start: str | None = None) ->
     """
     consumer = next(_consumers)
     if start is None:
-        lake.set_checkpoint(table.name, consumer=consumer, to=str(table.after))
+        lake.set_checkpoint(table.name, consumer=consumer, to=str(table.after), reprocess=True)
     # What was written before is not this capture's to wait for.
     os.sync()
     began = time.perf_counter()

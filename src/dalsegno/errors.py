@@ -26,14 +26,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dalsegno.hints import Action, as_commands
+
 
 class DalsegnoError(Exception):
     """The root: a sentence for people and, where there is one, the next thing to do."""
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, actions: Sequence[Action] = ()) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        #: The first loses nothing.
+        self.actions = tuple(actions)
+        self.hint = hint or as_commands(self.actions)
 
     @property
     def code(self) -> str:
@@ -137,8 +141,10 @@ class CheckpointMoved(DataError):
 class CapturePending(DataError):
     """Another capture of the same range is under way."""
 
-    def __init__(self, message: str, *, capture_id: str, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self, message: str, *, capture_id: str, hint: str | None = None, actions: Sequence[Action] = ()
+    ) -> None:
+        super().__init__(message, hint=hint, actions=actions)
         self.capture_id = capture_id
 
 

@@ -133,7 +133,11 @@ def test_checkpoints(run: Commands, table: Table) -> None:
     assert {"table_uuid", "branch", "snapshot_id", "sequence_number", "timestamp_ms", "schema_id"} <= set(
         shown["position"]
     )
-    moved = run("checkpoints", "set", "db.t", "--consumer", "daily", "--to", "earliest", "--reason", "once more")
+    back = ("checkpoints", "set", "db.t", "--consumer", "daily", "--to", "earliest", "--reason", "once more")
+    refused = run(*back)
+    assert refused.code == 2
+    assert "rows would be handed out again" in refused.err and "--full-refresh" in refused.err
+    moved = run(*back, "--reprocess")
     assert "is at the beginning" in moved.out
     pending = run.json("capture", "db.t", "--consumer", "daily")
     assert pending["tables"][0]["rows"] == 14

@@ -12,7 +12,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "dalsegno"
 #: From the bottom up. What stands in one line may not import each other.
 LAYERS: tuple[frozenset[str], ...] = (
     # What user code imports stands alone.
-    frozenset({"errors", "job"}),
+    frozenset({"hints", "job"}),
+    frozenset({"errors"}),
     frozenset({"clock"}),
     frozenset({"settings", "model"}),
     frozenset({"plan", "spec"}),

@@ -153,14 +153,14 @@ def test_checkpoints_are_read_back(place: Place, lake: Lake) -> None:
         assert mark.reason == f"rebuilt from lake.db.copies, lake.db.others: capture {found.capture_id}"
         assert mark.moved_by == again.actor
         # An older one is moved on, a newer one never back.
-        again.set_checkpoint("db.plays", consumer="w", to="earliest")
+        again.set_checkpoint("db.plays", consumer="w", to="earliest", reprocess=True)
         assert again.rebuild_checkpoints("db.copies").checkpoints[0].action is Action.SET
         append(again, 4)
         again.set_checkpoint("db.plays", consumer="w", to="latest")
         assert again.rebuild_checkpoints("db.copies").checkpoints[0].action is Action.KEPT
         assert not again.rebuild_checkpoints("db.copies", consumer="other").checkpoints
         # Not while a capture holds the checkpoint where it is.
-        again.set_checkpoint("db.plays", consumer="w", to="earliest")
+        again.set_checkpoint("db.plays", consumer="w", to="earliest", reprocess=True)
         pending = again.capture("db.plays", consumer="w")
         [refused] = again.rebuild_checkpoints("db.copies").checkpoints
         assert (refused.refusal or {})["code"] == CapturePending.__name__

@@ -78,7 +78,7 @@ def test_changes_that_are_not_appends(place: Place, change: str) -> None:
         f"snapshot {source.head}",
         f"of kind '{operation}'",
         f"dalsegno capture {source.full} --consumer {CONSUMER} --from full",
-        f"--to {source.head}",
+        f"dalsegno capture {source.full} --consumer {CONSUMER} --changes before_after",
     ):
         source.capture()
     assert source.taken(start="full") == source.rows()
@@ -264,7 +264,7 @@ def test_a_start_is_chosen_once(place: Place) -> None:
     source.insert("1")
     source.taken()
     source.insert("2")
-    with refused(source, UserError, "has a checkpoint", "dalsegno checkpoints set"):
+    with refused(source, UserError, "has a checkpoint", "leave --from out"):
         source.capture(start="latest")
     source.capture()
     with refused(source, CapturePending, "has another capture pending", "dalsegno abandon"):

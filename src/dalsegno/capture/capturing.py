@@ -28,7 +28,7 @@ from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Since, S
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment, goes_on, increment_between, next_increment, unproven_beginning
 from dalsegno.settings import CatalogSettings, CatalogType
-from dalsegno.store.refusals import settle_first
+from dalsegno.store.refusals import give_up, settle_first
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
@@ -105,7 +105,7 @@ def _pending(lake: Lake, request: Request) -> Capture | None:
                 f"Consumer {request.consumer!r} has another capture pending, {found.id} of {tables} up to "
                 f"{found.tables[0].upto}, by {found.created_by}; a consumer has one at a time.",
                 capture_id=found.id,
-                hint=settle_first(found.id),
+                actions=settle_first(found.id),
             )
         return found
     return None
@@ -355,5 +355,5 @@ def _recorded_increment(capture: Capture, captured: CapturedTable, table: Loaded
 def _lost(capture: Capture, captured: CapturedTable, what: str) -> HistoryLost:
     return HistoryLost(
         f"{captured.table} no longer has {what} of capture {capture.id}: expired or replaced since.",
-        hint=f"Give the capture up, and plan anew: dalsegno abandon {capture.id}",
+        actions=[give_up(capture.id)],
     )

@@ -14,6 +14,7 @@ from dalsegno.errors import DataError, PlatformError, UnknownName, UserError
 from dalsegno.iceberg import change_table, views
 from dalsegno.model.captures import Capture, CapturedTable, CaptureState
 from dalsegno.model.tables import TableName
+from dalsegno.store.refusals import settle_first
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
@@ -62,8 +63,7 @@ def _drop(lake: Lake, name: TableName, holder: Capture) -> None:
         raise UserError(
             f"The change table {name} belongs to capture {holder.id} of {holder.consumer}, by {holder.created_by}, "
             "which is not processed yet.",
-            hint=f"Choose another name, or give it up: dalsegno abandon {holder.id}. "
-            f"Only if its rows are processed: dalsegno commit {holder.id}",
+            actions=settle_first(holder.id),
         )
     if holder.state is not CaptureState.COMMITTED:
         lake.drop(holder.id)

@@ -29,7 +29,7 @@ from dalsegno.iceberg.swaps import swaps_between
 from dalsegno.model.captures import ChangeKind, Manner, Role
 from dalsegno.model.snapshots import History, Snapshot
 from dalsegno.plan.forecast import Cost
-from dalsegno.plan.increments import Increment, Treatment, goes_on
+from dalsegno.plan.increments import Increment, Treatment, goes_on, whole_table
 
 #: How many files a capture looks at in manifests without being asked, of what it takes and again of what was before:
 #: a tenth of a second each.
@@ -43,6 +43,8 @@ class Wish:
     range_columns: tuple[str, ...] = ()
     #: List the touched partitions; None: if there are few files.
     partitions: bool | None = None
+    #: What is written for the capture takes the place of what was written before.
+    is_refresh: bool = False
 
 
 def check_columns(tables: Sequence[LoadedTable], wish: Wish, manner: Manner) -> None:
@@ -66,12 +68,10 @@ def refuse_unreadable(table: LoadedTable, history: History, increment: Increment
     reading = schema_of(table.metadata, increment.upto.schema_id)
     for written in _written_with(table, history, increment):
         if reading is not None and (found := unreadable(written, reading)):
-            whose = f"{table.name} --consumer {consumer}"
             raise UnsupportedChange(
                 f"{table.name} was replaced by a table of other types since the checkpoint of {consumer!r}: {found}, "
                 "so its old rows cannot be compared with the new ones.",
-                hint=f"To take the whole table again: dalsegno capture {whose} --from full. "
-                f"To step over it knowingly: dalsegno checkpoints set {whose} --to latest.",
+                actions=[whole_table(table.name, consumer)],
             )
 
 
@@ -177,6 +177,7 @@ def describe(
             for snapshot, treatment in increment.snapshots
         ],
         "captured_snapshots": len(increment.taken),
+        "is_refresh": wish.is_refresh,
         "has_more": goes_on(history, increment.upto, increment.manner),
         "skipped_snapshots": sum(treatment is not Treatment.TAKE for _, treatment in increment.snapshots),
         **asdict(contents[Role.AFTER].cost),

@@ -30,7 +30,7 @@ from dalsegno.model.captures import Capture, CaptureState, Checkpoint, manner_of
 from dalsegno.model.snapshots import Position
 from dalsegno.model.starts import Bound, Start, parse_end, parse_start
 from dalsegno.model.tables import TableName
-from dalsegno.plan.increments import starting_position
+from dalsegno.plan.increments import may_reprocess, starting_position
 from dalsegno.settings import Settings
 from dalsegno.store import Mark, Store
 from dalsegno.store.refusals import settle_first
@@ -110,6 +110,7 @@ class Lake:
         keys: Sequence[str] = (),
         mode: str | None = None,
         target: str | None = None,
+        is_refresh: bool = False,
     ) -> Changes:
         """Everything that was added to the tables since the consumer's checkpoint, as change tables.
 
@@ -119,6 +120,7 @@ class Lake:
         names columns whose smallest and largest value are wanted; ``partitions`` lists the touched partitions, by
         default if there are few files. ``mode`` "view" makes a view of the source's history instead of a change table.
         ``target`` is what the change table is to be called; captures come under the same name one after the other.
+        ``is_refresh``: what is written for the capture takes the place of what was written before.
         """
         names, chosen = self._names(tables), None if target is None else self.name(target)
         if chosen is not None:
@@ -131,7 +133,7 @@ class Lake:
             end=None if upto is None else parse_end(upto),
             bound=Bound(max_snapshots, max_bytes),
             manner=manner_of(changes, operations, keys, mode),
-            wish=Wish(tuple(ranges), partitions),
+            wish=Wish(tuple(ranges), partitions, is_refresh),
             target=chosen,
         )
         return Changes.of(self, request, capturing.capture(self, request))
@@ -221,7 +223,7 @@ class Lake:
         if capture.state.is_pending:
             raise UserError(
                 f"Capture {capture.id} of {capture.consumer!r} is {capture.state}: its change table is still needed.",
-                hint=settle_first(capture.id),
+                actions=settle_first(capture.id),
             )
         self.remove_change_tables(capture)
         return self.store.mark_dropped(capture.id, self.clock())
@@ -292,15 +294,32 @@ class Lake:
         return self.store.checkpoints(consumer, self.name(table) if table else None)
 
     def set_checkpoint(
-        self, table: str, *, consumer: str, to: str, branch: str | None = None, reason: str = "set by hand"
+        self,
+        table: str,
+        *,
+        consumer: str,
+        to: str,
+        branch: str | None = None,
+        reason: str = "set by hand",
+        reprocess: bool = False,
     ) -> Checkpoint:
-        """Move a checkpoint by hand, to earliest, latest, a snapshot's id or a moment."""
+        """Move a checkpoint by hand, to earliest, latest, a snapshot's id or a moment.
+
+        ``reprocess``: also to where rows are handed out again that count as processed.
+        """
         name = self.name(table)
         expected = self.store.position(checked_consumer(consumer), name)
         loaded = self.load(name)
         refuse_pending_elsewhere(self, consumer, loaded)
         history = history_of(loaded.metadata, branch or (expected.branch if expected else MAIN), table=name)
         position = starting_position(name, history, parse_start(to), history.head)
+        if expected is not None and not reprocess and may_reprocess(history, expected, position):
+            raise UserError(
+                f"{consumer!r} has processed {name} up to {expected}; from {position}, rows would be handed out again: "
+                "targets that have them would get them twice, and groups that are gone since would stay.",
+                hint="To rebuild the targets of a workflow: dalsegno run WORKFLOW --full-refresh. "
+                "If the targets no longer have these rows: add --reprocess.",
+            )
         return self.store.move_checkpoint(
             consumer, {name: (expected, position)}, by=self.actor, now=self.clock(), reason=reason
         )

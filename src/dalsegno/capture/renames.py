@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dalsegno.errors import CapturePending, HistoryLost, UnknownName
+from dalsegno.hints import Action, Verb
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
+from dalsegno.plan.increments import capture_with
 from dalsegno.store.refusals import settle_first
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def refuse_pending_elsewhere(lake: Lake, consumer: str, table: LoadedTable) -> N
                     f"Consumer {consumer!r} has capture {capture.id} pending, of {captured.table}, which was renamed "
                     f"to {table.name} since.",
                     capture_id=capture.id,
-                    hint=settle_first(capture.id),
+                    actions=settle_first(capture.id),
                 )
 
 
@@ -117,14 +119,19 @@ def _two_tables(table: TableName, known: tuple[TableName, Position], consumer: s
     return HistoryLost(
         f"{table} has the uuid of {name}, on which {consumer!r} stands at {position}: whether it is the same table, or "
         "a copy that was registered under another name, cannot be told.",
-        hint=f"To go on from there: dalsegno checkpoints set {table} --consumer {consumer} --to {to}. "
-        f"To capture all of it: dalsegno capture {table} --consumer {consumer} --from earliest.",
+        actions=[
+            Action(
+                "If it is the same table, to continue from there",
+                Verb.SET_CHECKPOINT,
+                {"table": str(table), "consumer": consumer, "to": to},
+            ),
+            capture_with("If it is a copy, to capture all of it", table, consumer, **{"from": "earliest"}),
+        ],
     )
 
 
 def _another_table(table: TableName, consumer: str) -> HistoryLost:
     return HistoryLost(
         f"{table} is another table than the one of that name that {consumer!r} captured before, which was renamed.",
-        hint=f"To capture all of the new one: dalsegno capture {table} --consumer {consumer} --from earliest. "
-        "To take only what comes: --from latest.",
+        actions=[capture_with("To capture all of the new one", table, consumer, **{"from": "earliest"})],
     )

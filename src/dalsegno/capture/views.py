@@ -20,11 +20,12 @@ from dalsegno.model.captures import Capture, CapturedTable, ChangeKind
 from dalsegno.model.snapshots import History
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment
+from dalsegno.store.refusals import give_up
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
 
-_AS_A_TABLE = "Capture it as a change table: leave --mode out."
+_AS_A_TABLE = "Capture it as a change table, which is the default mode."
 
 
 def refuse_view(catalog: Catalog, table: LoadedTable, history: History, increment: Increment) -> None:
@@ -65,7 +66,7 @@ def publish_range(
     if not pin.is_held:
         raise UnsupportedTable(
             f"A view reads the history of {table.name} through the consumer's pin, but it is {pin.note}.",
-            hint=f"Give it up, and capture it as a change table: dalsegno abandon {capture.id}",
+            actions=[give_up(capture.id)],
         )
     columns = views.columns_of(table.metadata, captured.upto.schema_id)
     names = ", ".join(_quoted(column["name"]) for column in columns)

@@ -370,6 +370,9 @@ def set_checkpoint(
     to: Annotated[str, typer.Option(metavar="PLACE", help="earliest, latest, a snapshot's id, or a moment")],
     branch: Annotated[str | None, typer.Option(help="by default the one it is on")] = None,
     reason: Annotated[str, typer.Option(help="for the record")] = "set by hand",
+    reprocess: Annotated[
+        bool, typer.Option("--reprocess", help="Move it back: hand out rows again that count as processed.")
+    ] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -377,7 +380,7 @@ def set_checkpoint(
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        moved = lake.set_checkpoint(table, consumer=consumer, to=to, branch=branch, reason=reason)
+        moved = lake.set_checkpoint(table, consumer=consumer, to=to, branch=branch, reason=reason, reprocess=reprocess)
         show(moved, text.moved, as_json=json)
 
 

@@ -15,6 +15,7 @@ from dalsegno.cli.workflows import SUFFIXES
 
 if TYPE_CHECKING:
     from dalsegno.engine.blueprints import Blueprint
+    from dalsegno.model.full_refresh import FullRefresh
     from dalsegno.model.runs import Ending
     from dalsegno.operations.orchestrator import Orchestrator
     from dalsegno.operations.run_views import RunView
@@ -103,6 +104,25 @@ def run(
     key: Annotated[
         str | None, typer.Option(metavar="KEY", help="asking again with the same key is the same run")
     ] = None,
+    full_refresh: Annotated[
+        bool,
+        typer.Option(
+            "--full-refresh",
+            help="Take the sources as a whole again, and replace what the SQL of the workflow wrote before.",
+        ),
+    ] = False,
+    empty: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TABLE", help="Of a full refresh: empty it although others have written to it. Repeatable."
+        ),
+    ] = None,
+    trust: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STEP", help="Of a full refresh: this job writes no rows, or replaces all of them. Repeatable."
+        ),
+    ] = None,
     wait: Wait = True,
     json: Json = False,
     settings: SettingsFile = None,
@@ -117,7 +137,8 @@ def run(
         if Path(workflow).is_file() or Path(workflow).suffix in SUFFIXES:
             workflow = orchestrator.push_file(Path(workflow)).workflow_id
         given = _params(params, orchestrator.versions.named(workflow, version))
-        started = orchestrator.start(workflow, given, version=version, idempotency_key=key)
+        refresh = _full_refresh(empty, trust, is_wanted=full_refresh)
+        started = orchestrator.start(workflow, given, version=version, idempotency_key=key, full_refresh=refresh)
         if not wait:
             _leave_to_others(orchestrator, started, as_json=json)
             return
@@ -125,6 +146,15 @@ def run(
             print(run_text.submitted(started), flush=True)
         ended = running.run_here(orchestrator, started, is_quiet=json)
         _finish(orchestrator, ended, as_json=json)
+
+
+def _full_refresh(empty: list[str] | None, trust: list[str] | None, *, is_wanted: bool) -> FullRefresh | None:
+    from dalsegno.errors import UserError  # noqa: PLC0415
+    from dalsegno.model.full_refresh import FullRefresh  # noqa: PLC0415
+
+    if not is_wanted and (empty or trust):
+        raise UserError("--empty and --trust are options of a full refresh.", hint="Add --full-refresh.")
+    return FullRefresh(frozenset(empty or ()), frozenset(trust or ())) if is_wanted else None
 
 
 def _leave_to_others(orchestrator: Orchestrator, started: RunView, *, as_json: bool) -> None:

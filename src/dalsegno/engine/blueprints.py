@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dalsegno.model.runs import Graph
-from dalsegno.model.workflow import Definition, ForeachStep, Step, WhileStep, Workflow
+from dalsegno.model.workflow import Definition, ForeachStep, Step, SubworkflowStep, WhileStep, Workflow
 from dalsegno.spec.captures import committed_with_run, is_capture, is_commit
 
 
@@ -52,6 +52,10 @@ class Blueprint:
     def captures(self) -> frozenset[str]:
         """The steps that capture what is new in a table."""
         return frozenset(step.id for step in self.steps.values() if is_capture(step))
+
+    @cached_property
+    def calls_others(self) -> bool:
+        return any(isinstance(step, SubworkflowStep) for step in self.steps.values())
 
     @cached_property
     def captures_and_commits(self) -> frozenset[str]:

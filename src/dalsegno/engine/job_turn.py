@@ -10,13 +10,16 @@ from datetime import timedelta
 from dalsegno.engine.captures import NOTHING, Consumed, consumed_by, hold, is_held
 from dalsegno.engine.jobs import Left
 from dalsegno.engine.records import Report
+from dalsegno.engine.starting import full_refresh_of
 from dalsegno.engine.turn import Turn
 from dalsegno.engine.work_log import WorkLog
 from dalsegno.errors import DalsegnoError, ParamError
+from dalsegno.model.full_refresh import replaces
 from dalsegno.model.outcomes import Stopped, Succeeded
 from dalsegno.model.retries import Retries
 from dalsegno.model.runs import LeaseLost
 from dalsegno.model.workflow import JobStep
+from dalsegno.plan.full_refresh import refuse_untrusted
 from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import retry_policy_of
 from dalsegno.spec.params.outputs import apply_outputs
@@ -48,6 +51,8 @@ class JobTurn(Turn):
         consumed = self._consumed()
         log_of_work = self._log_of_work(consumed)
         if log_of_work is not None and known.handle is None and self.step.type.lower() != _SPARK:
+            if replaces(consumed.captures):
+                refuse_untrusted(self.run.workflow_id, self.step.id, self.step.type, full_refresh_of(self.run.row))
             log_of_work.note_job(self.step.type)
         outcome = self.means.jobs.follow(
             runner,

@@ -14,6 +14,7 @@ from typing import Any
 
 from dalsegno.engine.captures import NOTHING, Consumed
 from dalsegno.engine.records import Claim
+from dalsegno.engine.starting import full_refresh_of
 from dalsegno.engine.work_log import WorkLog
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
 from dalsegno.plan.traces import traceparent
@@ -89,6 +90,7 @@ class Jobs:
             captures=consumed.captures,
             unit=consumed.key.digest if consumed.captures else "",
             log_of_work=log_of_work,
+            full_refresh=full_refresh_of(claim.run.row),
             traceparent=traceparent(claim.run.id, claim.flow.id, claim.step.id, claim.state.attempt),
         )
 

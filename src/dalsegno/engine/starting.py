@@ -12,6 +12,7 @@ from dalsegno.clock import to_millis
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import OpenRun
 from dalsegno.engine.scopes import Scopes, run_definitions
+from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.params import ParamMode
 from dalsegno.model.runs import RunStatus
 from dalsegno.spec.params.durations import timeout_of
@@ -65,6 +66,11 @@ def new_run(
         "created_at": now,
         **(parent or {}),
     }
+
+
+def full_refresh_of(row: Mapping[str, Any]) -> FullRefresh | None:
+    stored = row["initiator"].get("full_refresh")
+    return None if stored is None else FullRefresh.of_json(stored)
 
 
 def failed(row: Mapping[str, Any], reason: str, now: datetime) -> dict[str, Any]:

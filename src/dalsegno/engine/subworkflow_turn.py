@@ -8,7 +8,7 @@ from typing import Any
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import given_param
-from dalsegno.engine.starting import child_run_id, evaluated, new_run, restarted_with
+from dalsegno.engine.starting import child_run_id, evaluated, full_refresh_of, new_run, restarted_with
 from dalsegno.engine.turn import Turn
 from dalsegno.model.outcomes import Failed, FailureKind, Stopped, Succeeded
 from dalsegno.model.params import Param, ParamSource
@@ -64,12 +64,15 @@ class SubworkflowTurn(Turn):
     def _new_child(self, blueprint: Blueprint, handed: Mapping[str, Any]) -> Mapping[str, Any]:
         with self.means.store.database.writing() as connection:
             number = workflows.next_run_number(connection, blueprint.workflow.id)
+        initiator = {"type": "SUBWORKFLOW", "by": self.run.row["initiator"].get("by", ""), "of": self.run.id}
+        if self.step.is_sync and (refresh := full_refresh_of(self.run.row)):
+            initiator["full_refresh"] = refresh.as_json()
         row = new_run(
             blueprint,
             run_id=child_run_id(self.flow.id, self.step.id, self.state.attempt),
             number=number,
             run_params=handed,
-            initiator={"type": "SUBWORKFLOW", "by": self.run.row["initiator"].get("by", ""), "of": self.run.id},
+            initiator=initiator,
             now=self.now,
             parent={
                 "parent_run": self.run.id if self.step.is_sync else None,

@@ -22,6 +22,7 @@ from dalsegno.model.params import ParamDefinition, ParamDefinitions
 from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
 from dalsegno.model.workflow import SubworkflowStep
 from dalsegno.plan import unfinished_work
+from dalsegno.plan.full_refresh import refuse_second
 from dalsegno.spark.operations import TakenOver
 from dalsegno.spec.params.expressions import Expressions
 from dalsegno.spec.params.templates import template_digest
@@ -169,6 +170,11 @@ class WorkLog:
         by_number = {each.number: each for each in statements}
         return replace(unit, statements=tuple(by_number.get(each.number, each) for each in unit.statements), **values)
 
+    def units(self) -> list[WorkUnit]:
+        """All work behind the same captures that was not undone, the step's own included."""
+        with self.store.database.reading() as connection:
+            return work_units.behind(connection, self.consumed.key.captures)
+
     def known_units(self) -> frozenset[str]:
         """The ids of all units behind the same captures, those that were undone included."""
         with self.store.database.reading() as connection:
@@ -195,6 +201,7 @@ class WorkLog:
                 self._refuse(connection, is_new=True)
                 if work_units.find(connection, unit.key) is not None:
                     raise TakenOver
+                refuse_second(unit, work_units.behind(connection, unit.key.captures))
                 work_units.add(connection, unit)
             yield connection
         self._is_stored = True

@@ -125,13 +125,15 @@ def manner_of(
         named = frozenset({Operation.APPEND}) if kind is ChangeKind.ADDED else EVERY_OPERATION
     named_keys = tuple(keys)
     if kind is ChangeKind.KEYS and not named_keys:
-        raise UserError("A capture of changed keys needs to know the keys.", hint="Name them: --key COLUMN")
+        raise UserError(
+            "A capture of changed keys needs to know the keys.", hint="Name the columns that identify a row."
+        )
     manner = Manner(kind, named - {Operation.REPLACE}, named_keys, mode=_mode(mode))
     if manner.mode is Mode.VIEW and (kind is not ChangeKind.ADDED or manner.operations != {Operation.APPEND}):
         raise UserError(
             "A capture as a view can only show what was appended: expected no other --changes than added, and no other "
             f"--operation than append, found {kind} of {', '.join(sorted(manner.operations))}.",
-            hint="Leave --mode out: a change table shows every kind of change.",
+            hint="Use the default mode: a change table shows every kind of change.",
         )
     return manner
 

@@ -28,6 +28,7 @@ from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, res
 from dalsegno.engine.turn import Means
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import DalsegnoError, NotReached, PlatformError, UnknownName, UserError
+from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.messages import Admit, EndRun
 from dalsegno.model.params import ParamSource
 from dalsegno.model.runs import (
@@ -130,11 +131,19 @@ class Orchestrator:
         version: str = "default",
         idempotency_key: str | None = None,
         initiator: Mapping[str, Any] | None = None,
+        full_refresh: FullRefresh | None = None,
     ) -> RunView:
-        """Ask for a run; it begins when its run strategy allows. Asking again with the same key is the same run."""
+        """Ask for a run; it begins when its run strategy allows. Asking again with the same key is the same run.
+
+        ``full_refresh``: its captures take their sources as a whole, and its SQL replaces what its targets hold.
+        """
         blueprint = self.versions.named(workflow_id, version)
         given = given_params(blueprint, params or {})
-        return self._start(blueprint, given, {"type": "MANUAL", "by": self.actor, **(initiator or {})}, idempotency_key)
+        started_by = {"type": "MANUAL", "by": self.actor, **(initiator or {})}
+        if full_refresh is not None:
+            _check_full_refresh(blueprint, full_refresh)
+            started_by["full_refresh"] = full_refresh.as_json()
+        return self._start(blueprint, given, started_by, idempotency_key)
 
     def start_by_trigger(
         self,
@@ -537,6 +546,18 @@ class Orchestrator:
                 hint=f"Put it under [secrets] in {settings_module.FILE_NAME}, or set {variable} in the environment.",
             )
         return found
+
+
+def _check_full_refresh(blueprint: Blueprint, asked: FullRefresh) -> None:
+    workflow_id = blueprint.workflow.id
+    for step in sorted(asked.trust):
+        if step not in blueprint.steps and not blueprint.calls_others:
+            raise unknown_step(workflow_id, step, blueprint.steps)
+    if not blueprint.captures and not blueprint.calls_others:
+        raise UserError(
+            f"{workflow_id} captures nothing, so there is nothing to refresh.",
+            hint=f"Run it: dalsegno run {workflow_id}",
+        )
 
 
 def _run_status(word: str) -> RunStatus:

@@ -13,7 +13,8 @@ from typing import assert_never
 
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange, UserError
-from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, Manner
+from dalsegno.hints import Action, Verb
+from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, ChangeKind, Manner
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import UNBOUNDED, AfterSnapshot, Bound, Earliest, Full, Latest, Since, Start
 from dalsegno.model.tables import TableName
@@ -125,8 +126,7 @@ def next_increment(
     if checkpoint is not None and start is not None:
         raise UserError(
             f"Consumer {consumer!r} has a checkpoint on {table} already, at {checkpoint}; a start is chosen once.",
-            hint=f"To move it: dalsegno checkpoints set {table} --consumer {consumer} --to …; "
-            "to take the whole table again: --from full.",
+            hint="To continue from there, leave --from out. To take the whole table again: --from full.",
         )
     after = checkpoint or starting_position(table, history, start or DEFAULT_START, upto)
     _refuse_end_before(table, history, after, upto)
@@ -137,6 +137,15 @@ def next_increment(
         increment = increment_between(table, consumer, history, after, last, is_first=is_first, manner=manner)
     refuse_changes(increment, consumer)
     return replace(increment, has_more=goes_on(history, increment.upto, manner))
+
+
+def may_reprocess(history: History, checkpoint: Position, to: Position) -> bool:
+    """Whether a consumer whose checkpoint is moved might get rows again; False if that cannot be."""
+    is_other_table = checkpoint.table_uuid != history.table_uuid
+    if is_other_table or checkpoint.snapshot_id is None or to.is_at(history.position(history.head)):
+        return False
+    end = history.snapshots.get(to.snapshot_id) if to.snapshot_id is not None else None
+    return all(snapshot.id != checkpoint.snapshot_id for snapshot in history.ancestors(end))
 
 
 def _last_within(increment: Increment, bound: Bound) -> Snapshot | None:
@@ -307,7 +316,7 @@ def _proven_range(
     if after.branch != history.branch:
         raise UserError(
             f"The checkpoint of {consumer!r} on {table} is on branch {after.branch!r}, not on {history.branch!r}.",
-            hint=f"Use --branch {after.branch}, or another consumer for the other branch.",
+            actions=[capture_with("To continue on its branch", table, consumer, branch=after.branch)],
         )
     found: list[Snapshot] = []
     for snapshot in history.ancestors(head):
@@ -344,8 +353,7 @@ def _lost(table: TableName, consumer: str, what: str, after: Position, found: st
     return HistoryLost(
         f"{table} {what} since the checkpoint of {consumer!r}: expected {after} of table {after.table_uuid}, found "
         f"{found}; what changed in between cannot be proven.",
-        hint=f"To take the whole table again: dalsegno capture {table} --consumer {consumer} --from full. "
-        f"To go on from now: dalsegno checkpoints set {table} --consumer {consumer} --to latest.",
+        actions=[whole_table(table, consumer)],
     )
 
 
@@ -354,8 +362,10 @@ def unproven_beginning(table: TableName, consumer: str, oldest: Snapshot) -> His
     return HistoryLost(
         f"The history of {table} begins with snapshot {oldest.id} of {from_millis(oldest.timestamp_ms):%Y-%m-%d %H:%M} "
         "UTC, which is not its first: older ones have expired, so what was added before cannot be told.",
-        hint=f"To take the whole table as it is now: dalsegno capture {table} --consumer {consumer} --from full. "
-        "To take only what comes: --from latest.",
+        actions=[
+            capture_with("To take the whole table as it is now", table, consumer, **{"from": "full"}),
+            capture_with("To skip what it holds now and take only what comes", table, consumer, **{"from": "latest"}),
+        ],
     )
 
 
@@ -366,8 +376,16 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
         raise UnsupportedChange(
             f"{table} was rolled back, or lost snapshots in between, since the checkpoint of {consumer!r}: expected "
             f"only {expected}, but which operations led to {increment.upto} cannot be told.",
-            hint=f"To capture whatever changed: dalsegno capture {table} --consumer {consumer} --changes "
-            f"{increment.manner.changes}, without --operation.",
+            actions=[
+                capture_with(
+                    "To capture whatever changed",
+                    table,
+                    consumer,
+                    changes=increment.manner.changes,
+                    operation=None,
+                ),
+                whole_table(table, consumer),
+            ],
         )
     refused = [snapshot for snapshot, treatment in increment.snapshots if treatment is Treatment.REFUSE]
     if not refused:
@@ -380,15 +398,18 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
         said = f"that is not an append: {found}; a capture of appends would miss what it removed."
     else:
         said = f"that was not expected: {found}; expected only {expected}."
-    raise UnsupportedChange(f"{table} has a change in the range {said}", hint=_ways_on(increment, consumer, first))
-
-
-def _ways_on(increment: Increment, consumer: str, first: Snapshot) -> str:
-    whose = f"{increment.table} --consumer {consumer}"
-    before = first.parent_id if any(snapshot.id == first.parent_id for snapshot, _ in increment.snapshots) else None
-    take = f", first take what was added before it: dalsegno capture {whose} --upto {before}; then" if before else ""
-    return (
-        f"To capture it exactly: dalsegno capture {whose} --changes before_after. "
-        f"To take the whole table again: dalsegno capture {whose} --from full. "
-        f"To step over it knowingly{take}: dalsegno checkpoints set {whose} --to {first.id}."
+    raise UnsupportedChange(
+        f"{table} has a change in the range {said}",
+        actions=[
+            capture_with("To capture it exactly", table, consumer, changes=ChangeKind.BEFORE_AFTER),
+            whole_table(table, consumer),
+        ],
     )
+
+
+def capture_with(aim: str, table: TableName, consumer: str, **options: str | None) -> Action:
+    return Action(aim, Verb.CAPTURE, {"table": str(table), "consumer": consumer, **options})
+
+
+def whole_table(table: TableName, consumer: str) -> Action:
+    return Action("To take the whole table again", Verb.REFRESH, {"table": str(table), "consumer": consumer})

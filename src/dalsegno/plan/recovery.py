@@ -14,6 +14,7 @@ from dalsegno.errors import DataError, HistoryLost
 from dalsegno.model.snapshots import History, Position
 from dalsegno.model.stamps import StampedRange, Write
 from dalsegno.model.tables import TableName
+from dalsegno.plan.increments import whole_table
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,19 @@ def _range_of(write: Write, table: TableName, capture_id: str) -> StampedRange:
 def recovered_position(source: History, known: Sequence[Written]) -> Position:
     """Where the consumer stands on the source, by the captures that its targets know; or a refusal."""
     newest = known[-1].range
-    whose = f"{newest.table} --consumer {newest.consumer}"
+    again = [whole_table(newest.table, newest.consumer)]
     if source.table_uuid != newest.table_uuid:
         raise HistoryLost(
             f"{newest.table} was dropped and created anew: expected table {newest.table_uuid}, of which capture "
             f"{newest.capture_id} was, found table {source.table_uuid}.",
-            hint=f"To take the whole table again: dalsegno capture {whose} --from full.",
+            actions=again,
         )
     snapshot = source.snapshots.get(newest.upto) if newest.upto is not None else None
     if newest.upto is not None and snapshot is None:
         raise HistoryLost(
             f"{newest.table} no longer has snapshot {newest.upto}, up to which capture {newest.capture_id} of "
             f"{newest.consumer!r} goes; what came after it cannot be told.",
-            hint=f"To take the whole table again: dalsegno capture {whose} --from full. "
-            f"To go on from now: dalsegno checkpoints set {whose} --to latest.",
+            actions=again,
         )
     _refuse_gaps(source, known)
     _refuse_unfinished(known)

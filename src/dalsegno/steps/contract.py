@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from dalsegno.model.captures import Capture
+from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.outcomes import Outcome
 from dalsegno.model.params import ParamDefinition, Value
 from dalsegno.model.work_units import Statement, WorkUnit
@@ -90,6 +91,9 @@ class WorkLog(Protocol):
     def change(self, unit: WorkUnit, *statements: Statement, **values: Any) -> WorkUnit:
         """Store statements as they are now, and values of the unit itself."""
 
+    def units(self) -> Sequence[WorkUnit]:
+        """All work behind the same captures that was not undone, the step's own included."""
+
     def known_units(self) -> Collection[str]:
         """The ids of all units behind the same captures, those that were undone included."""
 
@@ -135,6 +139,8 @@ class Work:
     unit: str = ""
     #: If there are any: where the work is recorded.
     log_of_work: WorkLog | None = None
+    #: If the run is to process its sources as a whole again.
+    full_refresh: FullRefresh | None = None
     #: Its place in the trace of its run, as W3C's trace context writes it.
     traceparent: str = ""
 

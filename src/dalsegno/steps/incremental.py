@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import consumer_of_workflow
 from dalsegno.capture.lake import Lake
-from dalsegno.errors import UserError
+from dalsegno.errors import DalsegnoError, UserError
+from dalsegno.hints import in_step
 from dalsegno.iceberg.predicates import EVERYTHING, NOTHING, any_of
 from dalsegno.iceberg.values import order_of, partition_path
 from dalsegno.model.captures import Capture, CapturedTable, Role, actor_of_run, run_of_actor
@@ -90,7 +91,11 @@ class CaptureRunner(_AtOnce):
             raise UserError(f"{self.block}.when_nothing_new is {quiet!r}, expected skip, fail or continue.")
         with Lake.open(work.settings) as lake:
             lake.actor = actor_of_run(work.workflow_id, work.run_number)
-            changes = _captured(lake, work, fields, *self.tables(fields))
+            try:
+                changes = _captured(lake, work, fields, *self.tables(fields))
+            except DalsegnoError as error:
+                error.hint = in_step(error.actions, work.workflow_id, work.step_id, self.block) or error.hint
+                raise
             if changes.capture is not None and (other := _taken_over(lake, changes, lake.actor)):
                 return Failed(
                     FailureKind.PLATFORM,
@@ -133,10 +138,12 @@ def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target:
     consumer = fields.text("consumer") or consumer_of_workflow(work.workflow_id)
     # Where to begin is asked once, of a consumer that has never captured.
     is_first = all(lake.position(consumer, table) is None for table in tables)
+    start = fields.text("from") if is_first else None
     return lake.capture(
         *tables,
         consumer=consumer,
-        start=fields.text("from") if is_first else None,
+        start="full" if work.full_refresh else start,
+        is_refresh=work.full_refresh is not None,
         upto=fields.text("upto"),
         max_snapshots=fields.count("max_snapshots"),
         max_bytes=fields.count("max_bytes"),
@@ -173,6 +180,7 @@ def _told(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]
         if quiet == _FAIL:
             return Failed(FailureKind.FATAL, f"There is nothing new in {looked} for {changes.consumer}.")
         nothing = {"has_changes": False, "capture_id": "", "change_table": "", "rows": 0, "files": 0, "bytes": 0}
+        nothing["is_full"] = False
         names = [increment.table.identifier[-1] for increment in changes.increments]
         filters = {f"{name}{suffix}": NOTHING for name in _FILTERS for suffix in _suffixes(names)}
         filters |= {f"range_filter_{_plain(column)}": NOTHING for column in range_columns}
@@ -189,6 +197,7 @@ def outputs_of(capture: Capture, *, is_resumed: bool) -> dict[str, Any]:
         "has_changes": True,
         "capture_id": capture.id,
         "is_resumed": is_resumed,
+        "is_full": any(captured.is_full for captured in tables),
         "has_more": any(captured.details.get("has_more", False) for captured in tables),
         "files": sum(captured.details["files"] for captured in tables),
         "rows": sum(captured.details["rows"] for captured in tables),

@@ -13,7 +13,9 @@ import sys
 from typing import Any, ClassVar
 
 from dalsegno.errors import DalsegnoError, PlatformError, UserError
+from dalsegno.model.full_refresh import replaces
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
+from dalsegno.plan.full_refresh import refuse_untrusted
 from dalsegno.spark.failures import explained
 from dalsegno.spark.properties import as_properties
 from dalsegno.spark.server import jdbc_drivers
@@ -43,6 +45,8 @@ class SparkProcessRunner(ProcessRunner):
                 step = spark_step(work)
                 tracked = tracked_sql(work, step)
                 if work.log_of_work is not None and not isinstance(step.job, Sql):
+                    if replaces(work.captures):
+                        refuse_untrusted(work.workflow_id, work.step_id, self.name, work.full_refresh)
                     work.log_of_work.note_job(self.name)
                 if tracked is not None and (outputs := tracked.outputs_if_done()) is not None:
                     return Finished(Succeeded(outputs))

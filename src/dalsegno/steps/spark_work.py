@@ -13,6 +13,7 @@ from typing import Any
 from dalsegno.errors import DataError, UserError
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.evidence import Absent, Unclear, Written
+from dalsegno.model.full_refresh import replaces
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import Statement, StatementState, UnitState
 from dalsegno.plan.unfinished_work import ways_on
@@ -20,6 +21,7 @@ from dalsegno.spark.connect import Session
 from dalsegno.spark.forms import Effect, Form, form_of
 from dalsegno.steps import spark_executors
 from dalsegno.steps.contract import Work, WorkLog
+from dalsegno.steps.full_refresh import with_emptying
 from dalsegno.steps.spark_sessions import OVERWRITE_MODE
 from dalsegno.steps.spark_targets import Names, Target, Targets, is_partitioned
 from dalsegno.steps.stored_secrets import restored, without_secrets
@@ -49,6 +51,9 @@ class SqlWork:
         self._work = work
         self._log = log
         self._template = template
+        self._targets = Targets(work.settings, self._names_now)
+        if replaces(work.captures):
+            texts = with_emptying(texts, work, log.units(), self._targets.find)
         self._given = tuple(texts)
         self._is_idempotent = is_idempotent
         #: Whether INSERT OVERWRITE deletes all partitions, where no session can be asked.
@@ -56,7 +61,6 @@ class SqlWork:
         self._say = say
         self._session: Session | None = None
         self._names = names
-        self._targets = Targets(work.settings, self._names_now)
         #: Done, and not stored yet.
         self._done: dict[int, Statement] = {}
         #: Targets that were searched for writes that the store does not know of.

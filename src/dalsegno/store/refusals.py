@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, UnknownName, UserError
+from dalsegno.hints import Action, Verb
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
@@ -39,12 +40,14 @@ def _at(position: Position | None, other: Position | None) -> str:
     return text
 
 
-def settle_first(capture_id: str) -> str:
+def give_up(capture_id: str) -> Action:
+    return Action("To abandon it, so that the next capture covers its rows", Verb.ABANDON, {"capture": capture_id})
+
+
+def settle_first(capture_id: str) -> list[Action]:
     """What to do about a pending capture; what loses nothing comes first."""
-    return (
-        f"Give it up, and the next capture covers its rows: dalsegno abandon {capture_id}. "
-        f"Only if they are processed: dalsegno commit {capture_id}"
-    )
+    done = Action("Only if a job has processed its rows, to commit it", Verb.COMMIT, {"capture": capture_id})
+    return [give_up(capture_id), done]
 
 
 def capture_pending(table: TableName, holder: Capture) -> CapturePending:
@@ -52,7 +55,7 @@ def capture_pending(table: TableName, holder: Capture) -> CapturePending:
         f"{holder.consumer} has a pending capture of {table}: {holder.id}, {holder.state.value},"
         f" made by {holder.created_by} at {_time(holder.created_at)}.",
         capture_id=holder.id,
-        hint=settle_first(holder.id),
+        actions=settle_first(holder.id),
     )
 
 
@@ -67,10 +70,10 @@ def capture_settled(capture: Capture) -> CaptureSettled:
         )
     return CaptureSettled(
         f"{message}: its range counts as processed.",
-        hint="To process it once more, set the checkpoint back: "
+        hint="To process it once more, remove its rows from the targets, then set the checkpoint back: "
         + "; ".join(
             f"dalsegno checkpoints set {each.table} --consumer {capture.consumer} "
-            f"--to {each.after.snapshot_id or 'earliest'}"
+            f"--to {each.after.snapshot_id or 'earliest'} --reprocess"
             for each in capture.tables
         ),
     )
