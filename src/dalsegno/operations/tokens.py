@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from dalsegno.store import Store, tokens
 
 #: Makes a token known as one, to people and to programs that look for secrets that were left lying about.
 _PREFIX = "dalsegno_"
+_BYTES = 32
+_FORM = re.compile(rf"{_PREFIX}[A-Za-z0-9_-]{{43}}")
 
 
-def first_token(store: Store, *, by: str, now: datetime) -> str | None:
-    """A token, if there has never been one."""
+def first_token(
+    store: Store, *, by: str, now: datetime, hand_over: Callable[[str], object] = lambda _: None
+) -> str | None:
+    """A token, if there has never been one. If it cannot be handed over, there still is none."""
     token = _new()
     with store.database.writing() as connection:
-        return token if tokens.add_first(connection, _digest(token), by=by, now=now) else None
+        if not tokens.add_first(connection, _digest(token), by=by, now=now):
+            return None
+        hand_over(token)
+    return token
 
 
 def new_token(store: Store, *, by: str, now: datetime) -> str:
@@ -28,16 +37,27 @@ def new_token(store: Store, *, by: str, now: datetime) -> str:
     return token
 
 
+def is_well_formed(token: str) -> bool:
+    return _FORM.fullmatch(token) is not None
+
+
 def is_valid(store: Store, token: str) -> bool:
-    digest = _digest(token)
+    return is_one_of(valid_digests(store), token)
+
+
+def valid_digests(store: Store) -> list[str]:
     with store.database.reading() as connection:
-        known = tokens.valid(connection)
+        return tokens.valid(connection)
+
+
+def is_one_of(known: Sequence[str], token: str) -> bool:
+    digest = _digest(token)
     # Every one is looked at, each for the same time: how long it takes says nothing of what is right.
     return sum(hmac.compare_digest(digest, each) for each in known) > 0
 
 
 def _new() -> str:
-    return _PREFIX + secrets.token_urlsafe(32)
+    return _PREFIX + secrets.token_urlsafe(_BYTES)
 
 
 def _digest(token: str) -> str:

@@ -10,18 +10,21 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dalsegno.errors import DalsegnoError, DataError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.runs import Ending
-from dalsegno.operations import tokens
 from dalsegno.operations.figures import Figures
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.plain_values import error_fields, plain
 from dalsegno.operations.service import Service
+from dalsegno.server.answers import error_answer
+from dalsegno.server.authentication import Authentication, described
 from dalsegno.server.metrics import Metrics
+from dalsegno.server.probes import Probes
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +55,9 @@ class Api:
         self.metrics = Metrics(self._figures, service.clock)
 
     def app(self) -> Starlette:
-        return Starlette(
+        app = Starlette(
             routes=[
-                Route("/health", self._health),
-                Route("/ready", self._ready),
+                *Probes(self.service).routes(),
                 Route("/metrics", self._metrics),
                 self._verb("POST", "/api/workflows/{workflow}/runs", start_run),
                 self._verb("GET", "/api/runs", list_runs),
@@ -64,37 +66,30 @@ class Api:
                 self._verb("POST", "/api/runs/{run:path}/restart", restart_run),
                 self._verb("GET", "/api/runs/{run:path}", show_run),
             ],
+            middleware=[Middleware(Authentication, store=self.service.store)],
             exception_handlers={HTTPException: _refusal, Exception: _refusal},
         )
+        # A redirect would lead to whatever host the request names.
+        app.router.redirect_slashes = False
+        return app
 
     def _figures(self) -> Figures:
         return Figures(self.service.store, self.service.clock(), self.service.node_id)
 
-    # For anybody. What is not ``async`` runs in a thread.
+    # What is not ``async`` runs in a thread.
 
-    async def _health(self, _: Request) -> Response:
-        """Whether the process is alive: that it answers says so."""
-        return JSONResponse({"status": "alive"})
-
-    def _ready(self, _: Request) -> Response:
-        found = self.service.problems()
-        return JSONResponse({"is_ready": not found, "problems": found}, status_code=503 if found else 200)
-
-    # For those who have a token.
-
-    def _metrics(self, request: Request) -> Response:
-        if (refused := self._refused(request)) is not None:
-            return refused
+    def _metrics(self, _: Request) -> Response:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def _verb(self, method: str, path: str, verb: Verb) -> Route:
         async def endpoint(request: Request) -> Response:
-            # Before anything that was sent is looked at.
-            if (refused := await run_in_threadpool(self._refused, request)) is not None:
-                return refused
-            body = await _body(request)
+            try:
+                body = await _body(request)
+            except ClientDisconnect:
+                # Nobody is there to read it.
+                return Response(status_code=400)
             if body is None:
-                return _error(413, UserError(f"The body is larger than {_LARGEST_BODY} bytes."))
+                return error_answer(413, UserError(f"The body is larger than {_LARGEST_BODY} bytes."))
             return await run_in_threadpool(self._called, verb, request, body)
 
         return Route(path, endpoint, methods=[method])
@@ -104,32 +99,14 @@ class Api:
             status, value = verb(self._orchestrator(), request, _fields(body))
             answer: Response = JSONResponse(plain(value), status_code=status)
         except DalsegnoError as error:
-            answer = _error(next((code for kind, code in STATUS_CODES if isinstance(error, kind)), 500), error)
+            answer = error_answer(next((code for kind, code in STATUS_CODES if isinstance(error, kind)), 500), error)
         if request.method != "GET":
-            log.info("%s was answered with %s", _asked(request), answer.status_code)
+            log.info("%s was answered with %s", described(request), answer.status_code)
         return answer
 
     def _orchestrator(self) -> Orchestrator:
         service = self.service
         return Orchestrator(service.settings, service.store, clock=service.clock, actor=_ACTOR, wake=service.wake)
-
-    def _refused(self, request: Request) -> Response | None:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        try:
-            if scheme.lower() == "bearer" and tokens.is_valid(self.service.store, token.strip()):
-                return None
-        except PlatformError as error:
-            return _error(503, error)
-        log.warning("refused %s: it had no valid token", _asked(request))
-        message = "A token is missing." if not scheme else "The token is not valid."
-        hint = "Send the header 'Authorization: Bearer TOKEN'. A new one: dalsegno server token"
-        return _error(401, UserError(message, hint=hint), {"WWW-Authenticate": "Bearer"})
-
-
-def _asked(request: Request) -> str:
-    """By whom, too, as far as that is known."""
-    client = request.client.host if request.client else "somebody"
-    return f"{request.method} {request.scope['path']} from {client}"
 
 
 # The verbs.
@@ -191,6 +168,8 @@ def restart_run(orchestrator: Orchestrator, request: Request, fields: Fields) ->
 
 async def _body(request: Request) -> bytes | None:
     """None if it is too large."""
+    if int(request.headers.get("content-length", 0)) > _LARGEST_BODY:
+        return None
     found = bytearray()
     async for part in request.stream():
         found += part
@@ -225,14 +204,10 @@ def _typed(fields: Fields, name: str, kind: type, default: Any) -> Any:
     return value
 
 
-def _error(status: int, error: DalsegnoError, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": error_fields(error)}, status_code=status, headers=dict(headers or {}))
-
-
 async def _refusal(_: Request, error: Exception) -> Response:
     """What Starlette itself refuses, in the same form."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     said = str(getattr(error, "detail", "")) or "Something went wrong"
     headers = getattr(error, "headers", None)
     hint = "See docs/reference/http.md for what there is." if status in (404, 405) else None
-    return _error(status, UserError(f"{said}.", hint=hint), headers)
+    return error_answer(status, UserError(f"{said}.", hint=hint), headers)

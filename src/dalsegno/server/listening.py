@@ -1,42 +1,78 @@
-"""The HTTP server, in a thread beside what else the service does."""
+"""HTTP servers, each in a thread beside what else the service does."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from ipaddress import ip_address
+from typing import cast
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.operations.service import Service
+from dalsegno.server.answers import SafeAnswers
 from dalsegno.server.api import Api
+from dalsegno.server.connections import Connection, Connections
+from dalsegno.server.descriptors import connection_limit
+from dalsegno.server.log_limits import limited_logs
+from dalsegno.server.probes import Probes
+
+log = logging.getLogger(__name__)
 
 #: How long open requests may take once the service is to end.
 _PATIENCE_SECONDS = 5
-#: How many requests at once; more are refused, with 503.
-_MOST_AT_ONCE = 200
 #: How often to look whether it has begun to listen.
 _LOOK_SECONDS = 0.005
+#: How many connections are accepted in one go: so many descriptors may be in use for a moment beyond the limit.
+_ACCEPTED_AT_ONCE = 16
+#: How many may wait for that.
+_BACKLOG = 256
+#: Probes come from few places, and are short.
+_MOST_PROBES = 32
 
 
 @contextmanager
 def listening(service: Service, listen: str) -> Iterator[str]:
     """Answer requests until the block ends; where, as HOST:PORT."""
-    with _bound(listen) as bound:
+    with _serving(Api(service).app(), listen, "listen", connection_limit()) as place:
+        if not is_loopback(place):
+            log.warning(
+                "%s is plain HTTP that other machines can reach: whoever sees the network can read tokens and data."
+                " Put a proxy with TLS in front of it, or listen on 127.0.0.1",
+                place,
+            )
+        yield place
+
+
+@contextmanager
+def answering_probes(service: Service, listen: str) -> Iterator[str]:
+    """Answer /health and /ready on a listener of their own, so that nothing else can hold them up."""
+    with _serving(Probes(service).app(), listen, "probes", _MOST_PROBES) as place:
+        yield place
+
+
+@contextmanager
+def _serving(app: ASGIApp, listen: str, setting: str, most: int) -> Iterator[str]:
+    with _bound(listen, setting) as bound, limited_logs():
         config = uvicorn.Config(
-            Api(service).app(),
+            SafeAnswers(app),
             loop="asyncio",
-            http="h11",
+            http=cast(type[asyncio.Protocol], partial(Connection, Connections(most))),
             ws="none",
             lifespan="off",
             access_log=False,
             # Our own settings of logs stay.
             log_config=None,
             server_header=False,
-            limit_concurrency=_MOST_AT_ONCE,
+            backlog=_ACCEPTED_AT_ONCE,
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         server = uvicorn.Server(config)
@@ -44,6 +80,8 @@ def listening(service: Service, listen: str) -> Iterator[str]:
         thread.start()
         while not server.started and thread.is_alive():
             time.sleep(_LOOK_SECONDS)
+        # asyncio takes one number for both.
+        bound.listen(_BACKLOG)
         try:
             host, port = bound.getsockname()[:2]
             yield f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -52,29 +90,36 @@ def listening(service: Service, listen: str) -> Iterator[str]:
             thread.join()
 
 
-def _bound(listen: str) -> socket.socket:
-    host, port = address_of(listen)
+def is_loopback(place: str) -> bool:
+    return ip_address(address_of(place, "listen")[0].partition("%")[0]).is_loopback
+
+
+def _bound(listen: str, setting: str) -> socket.socket:
+    host, port = address_of(listen, setting)
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise PlatformError(f"The server cannot listen on {listen}: {error.strerror}.", hint=_ANOTHER) from error
+        raise _cannot_listen(listen, setting, error) from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(place)
     except OSError as error:
         bound.close()
-        raise PlatformError(f"The server cannot listen on {listen}: {error.strerror}.", hint=_ANOTHER) from error
+        raise _cannot_listen(listen, setting, error) from error
     return bound
 
 
-_ANOTHER = "Name another place: --listen 127.0.0.1:8485. To answer nothing: --roles triggers,workers"
+def _cannot_listen(listen: str, setting: str, error: OSError) -> PlatformError:
+    hint = f"Name another place: --{setting} 127.0.0.1:8485."
+    hint += " To answer nothing: --roles triggers,workers" if setting == "listen" else ""
+    return PlatformError(f"The server cannot listen on {listen}: {error.strerror}.", hint=hint)
 
 
-def address_of(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
+def address_of(text: str, setting: str = "listen") -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:  # noqa: PLR2004 - the largest port there is
-        raise UserError(f"listen is {listen!r}, expected HOST:PORT.", hint="For instance: --listen 127.0.0.1:8484")
+        raise UserError(f"{setting} is {text!r}, expected HOST:PORT.", hint=f"For instance: --{setting} 127.0.0.1:8484")
     return host.strip("[]"), int(port)
