@@ -11,10 +11,13 @@ import pytest
 
 from dalsegno.clock import utc_now
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.operations import tokens
 from dalsegno.operations.readiness import Pulse
 from dalsegno.operations.service import Role, Service
 from dalsegno.operations.tokens import first_token, is_valid, new_token
+from dalsegno.server.authentication import Failures
 from dalsegno.server.listening import address_of, listening
+from dalsegno.store import Store
 from tests.engine.support import noop, shell
 from tests.server.conftest import Client
 
@@ -54,8 +57,58 @@ def test_every_route_but_two_is_closed(client: Client) -> None:
 
 def test_a_host_header_changes_nothing(client: Client) -> None:
     client.token = None
-    code, _, _ = client.raw("GET", "/api/runs", Host="127.0.0.1/health?")
-    assert code in (400, 401)
+    for host in ("127.0.0.1/health?", "127.0.0.1/health#", "evil.example"):
+        for path in ("/api/runs", "/metrics", "/metrics/", "/api/runs/", "//health", "/health/", "/nothing"):
+            code, _, headers = client.raw("GET", path, Host=host)
+            assert (code, headers["Location"]) == (401, None), path
+    code, _, headers = client.raw("GET", "/health", Host="evil.example")
+    assert (code, headers["Location"]) == (200, None)
+
+
+def test_what_others_said_of_the_client_changes_nothing(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    client.token = None
+    client.raw("GET", "/metrics", None, **{"X-Forwarded-For": "10.1.1.1"})
+    assert "refused GET /metrics from 127.0.0.1: it had no valid token" in caplog.messages
+
+
+def test_wrong_tokens_do_not_lock_out_the_right_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    valid_digests = tokens.valid_digests
+
+    def counted(store: Store) -> list[str]:
+        nonlocal looks
+        looks += 1
+        return valid_digests(store)
+
+    monkeypatch.setattr(tokens, "valid_digests", counted)
+    right, client.token = client.token, f"dalsegno_{'x' * 43}"
+    codes = [client.raw("GET", "/api/runs") for _ in range(150)]
+    assert [code for code, _, _ in codes[:50]] == [401] * 50
+    code, text, headers = codes[-1]
+    assert (code, headers["Retry-After"]) == (429, "1")
+    assert json.loads(text)["error"]["message"] == "Too many requests without a valid token."
+    assert looks < 120, "guesses are not looked up one by one"
+    for client.token, code in ((right, 200), (None, 429), ("short", 429)):
+        assert client.raw("GET", "/api/runs")[0] == code
+    client.token = new_token(client.place.orchestrator.store, by="ada", now=utc_now())
+    wait_for(lambda: client.raw("GET", "/api/runs")[0] == 200)
+    client.token = right
+    assert client.raw("GET", "/api/runs")[0] in (401, 429)
+
+
+def test_failures_are_forgotten() -> None:
+    seconds = 0.0
+    failures = Failures(lambda: seconds)
+    for _ in range(1000):
+        failures.add("a")
+    assert (failures.are_too_many("a"), failures.are_too_many("b")) == (True, False)
+    seconds = 0.9
+    assert failures.are_too_many("a")
+    seconds = 1.1
+    assert not failures.are_too_many("a")
+    for number in range(20_000):
+        failures.add(str(number))
+    assert len(failures._counts) == 10_000
 
 
 def test_a_new_token_takes_the_place_of_the_old_ones(client: Client) -> None:
@@ -130,7 +183,7 @@ def test_a_service_that_works_is_ready(client: Client) -> None:
 # Metrics.
 
 
-def test_metrics(client: Client) -> None:
+def test_metrics(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.place.push("w", noop("a"))
     client.raw("GET", "/metrics")
     client.place.start("w")
@@ -140,9 +193,8 @@ def test_metrics(client: Client) -> None:
     code, text, headers = client.raw("GET", "/metrics")
     assert (code, headers["Content-Type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert "dalsegno_store_errors_total 0.0" in text.decode(), "it is asked again only after a while"
-    metrics._KEPT_SECONDS, kept = 0.0, metrics._KEPT_SECONDS
+    monkeypatch.setattr(metrics, "_KEPT_SECONDS", 0.0)
     text = client.raw("GET", "/metrics")[1]
-    metrics._KEPT_SECONDS = kept
     lines = text.decode().splitlines()
     assert 'dalsegno_runs_open{status="IN_PROGRESS",workflow="w"} 1.0' in lines
     assert "dalsegno_store_errors_total 3.0" in lines

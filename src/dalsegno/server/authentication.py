@@ -92,7 +92,7 @@ class Failures:
 
     def add(self, peer: str) -> None:
         # One more than enough is enough: whoever stops failing is soon treated like all others.
-        self._counts[peer] = min(self._count(peer) + 1, _MOST_FAILURES), self._stopwatch()
+        self._counts[peer] = min(self._count(peer), _MOST_FAILURES) + 1, self._stopwatch()
         self._counts.move_to_end(peer)
         if len(self._counts) > _MOST_PEERS:
             self._counts.popitem(last=False)

@@ -121,6 +121,14 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
 
+    def shutdown(self) -> None:
+        if self._is_closing:
+            return
+        if self.conn.their_state is h11.SEND_BODY:
+            self._refuse(503, "The server is about to end.")
+        else:
+            super().shutdown()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._answer_deadline = self.loop.call_later(ANSWER_SECONDS, self.abort)

@@ -72,10 +72,12 @@ def _serving(app: ASGIApp, listen: str, setting: str, most: int) -> Iterator[str
             # Our own settings of logs stay.
             log_config=None,
             server_header=False,
+            # Whoever sends X-Forwarded-For could choose who he is.
+            proxy_headers=False,
             backlog=_ACCEPTED_AT_ONCE,
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
-        server = uvicorn.Server(config)
+        server = _Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="http", daemon=True)
         thread.start()
         while not server.started and thread.is_alive():
@@ -88,6 +90,15 @@ def _serving(app: ASGIApp, listen: str, setting: str, most: int) -> Iterator[str
         finally:
             server.should_exit = True
             thread.join()
+
+
+class _Server(uvicorn.Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn waits a while for connections, and leaves those that are still there as they are."""
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            cast(Connection, connection).abort()
+        await asyncio.sleep(0)
 
 
 def is_loopback(place: str) -> bool:
