@@ -147,6 +147,8 @@ class Settings:
     http_allow: tuple[str, ...] = ()
     #: Where the server listens for HTTP, as HOST:PORT.
     listen: str = "127.0.0.1:8484"
+    #: Where the server answers ``/health`` and ``/ready`` besides, on a listener of their own, as HOST:PORT.
+    probes: str | None = None
     #: For how many days finished runs are kept.
     keep_runs_days: int = 90
     #: How many runs of each workflow are kept, however old they are.

@@ -2,6 +2,7 @@
 
 app         the commands
 output      exit codes, errors, JSON
+terminal    what a terminal gets to see
 text        what people read
 evaluating  expressions, one or many
 auditing    the audit, and what people read of it
@@ -18,9 +19,11 @@ COMPLETE = "_DALSEGNO_COMPLETE"
 def main() -> None:
     """The entry point of the ``dalsegno`` command."""
     from dalsegno.cli.app import app  # noqa: PLC0415 - importing this package must cost nothing
+    from dalsegno.cli.terminal import protect_terminal  # noqa: PLC0415
 
     if COMPLETE in os.environ:
         from typer._completion_classes import completion_init  # noqa: PLC0415 - only a shell that completes needs it
 
         completion_init()
+    protect_terminal()
     app(prog_name="dalsegno")

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.engine.about import about
+from dalsegno.operations.printable import escaped
 
 if TYPE_CHECKING:
     from dalsegno.settings import Settings
@@ -71,7 +72,8 @@ class JsonLines(_Lines):
         }
         if (trace := self.trace(record)) is not None:
             found["exception"] = trace
-        return json.dumps(found, ensure_ascii=False, default=str)
+        # JSON leaves some control characters as they are.
+        return escaped(json.dumps(found, ensure_ascii=False, default=str))
 
 
 class TextLines(_Lines):
@@ -81,7 +83,7 @@ class TextLines(_Lines):
         fields = "".join(f" {name}={value}" for name, value in _about(record).items())
         trace = self.trace(record)
         line = f"{_time(record)} {record.levelname} {record.name}: {message}{fields}"
-        return f"{line}\n{trace}" if trace else line
+        return escaped(f"{line}\n{trace}" if trace else line)
 
 
 def _time(record: logging.LogRecord) -> str:

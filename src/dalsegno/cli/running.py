@@ -14,6 +14,8 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from dalsegno.cli import run_text
+from dalsegno.cli.terminal import control
+from dalsegno.operations.printable import escaped
 
 if TYPE_CHECKING:
     from dalsegno.operations.orchestrator import Orchestrator
@@ -155,7 +157,8 @@ class Shown:
     def _tree(self) -> list[str]:
         run = self.orchestrator.run(self.run_id)
         tree = run_text.tree(run, self.orchestrator.steps(self.run_id), self.orchestrator.clock())
-        return [*tree.splitlines(), *self._remarks]
+        # Before it is cut: what is escaped is longer.
+        return escaped("\n".join([tree, *self._remarks])).split("\n")
 
     def _draw(self, lines: list[str], *, most: int | None) -> None:
         """Draw over what was drawn. While it changes it must fit the terminal: what has scrolled away stays."""
@@ -166,7 +169,7 @@ class Shown:
             return
         if self._drawn:
             # Up to where the tree began, and clear what is below.
-            sys.stdout.write(f"\x1b[{len(self._drawn)}F\x1b[J")
+            control(f"\x1b[{len(self._drawn)}F\x1b[J")
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
         self._drawn = lines

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +14,7 @@ import typer
 from dalsegno.cli.output import show, to_json
 from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator
 from dalsegno.cli.workflows import SUFFIXES
+from dalsegno.operations.printable import escaped
 
 if TYPE_CHECKING:
     from dalsegno.engine.blueprints import Blueprint
@@ -217,12 +220,19 @@ def logs(
     attempt: Annotated[int | None, typer.Option(min=1, help="which attempt; by default the last")] = None,
     iteration: Iteration = "",
     follow: Annotated[bool, typer.Option("-f", "--follow", help="go on as long as the run does")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="print control characters as they are, on a terminal as well")
+    ] = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Print what a step has written."""
+    """Print what a step has written.
+
+    On a terminal, control characters are shown as \\\\u001b and the like; elsewhere every byte is as it was written.
+    """
     with opened_orchestrator(settings) as orchestrator:
         position = 0
         file: Path | None = None
+        printed = _as_it_is if raw or not sys.stdout.isatty() else _for_terminals()
         while True:
             is_over = not follow or orchestrator.run(run).status.is_final
             newest = _log_file(orchestrator, run, step, attempt, iteration, is_to_come=not is_over)
@@ -230,7 +240,7 @@ def logs(
                 # The step is tried again, and each attempt has a log of its own.
                 file, position = newest, 0
             if file is not None and file.exists():
-                position = _print_from(file, position)
+                position = _print_from(file, position, printed)
             if is_over:
                 break
             time.sleep(0.2)
@@ -252,14 +262,24 @@ def _log_file(
         raise
 
 
-def _print_from(file: Path, position: int) -> int:
+def _print_from(file: Path, position: int, printed: Callable[[bytes], object]) -> int:
     """Print what a file holds from here on, and say where it ends."""
     with file.open("rb") as log:
         log.seek(position)
         while chunk := log.read(1 << 16):
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
+            printed(chunk)
+        sys.stdout.flush()
         return log.tell()
+
+
+def _as_it_is(chunk: bytes) -> None:
+    sys.stdout.buffer.write(chunk)
+
+
+def _for_terminals() -> Callable[[bytes], object]:
+    # A character may begin in one chunk and end in the next.
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    return lambda chunk: sys.stdout.write(escaped(decoder.decode(chunk)))
 
 
 def _end(run: str, ending: str, step: str | None, iteration: str, json: bool, settings: Path | None) -> None:

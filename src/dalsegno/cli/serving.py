@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,6 +43,13 @@ def serve(
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="where to listen for HTTP; by default the setting listen")
     ] = None,
+    probes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="answer /health and /ready here as well, on a listener of their own; by default the setting probes",
+        ),
+    ] = None,
     log_format: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="text or json; by default text on a terminal")
     ] = None,
@@ -59,11 +66,13 @@ def serve(
         from dalsegno import settings as settings_module  # noqa: PLC0415 - not for --help
         from dalsegno.cli import log_lines  # noqa: PLC0415
         from dalsegno.operations.service import Service  # noqa: PLC0415
+        from dalsegno.server.descriptors import raise_descriptor_limit  # noqa: PLC0415
         from dalsegno.store import Store  # noqa: PLC0415
 
         chosen = _roles(roles)
-        loaded = settings_module.load(settings, listen=listen)
+        loaded = settings_module.load(settings, listen=listen, probes=probes)
         log_lines.set_up(loaded, _log_format(log_format))
+        raise_descriptor_limit()
         with Store.open(loaded.store) as store:
             service = Service(loaded, store, chosen)
             for each in (signal.SIGTERM, signal.SIGINT):
@@ -88,25 +97,43 @@ def token(settings: SettingsFile = None) -> None:
 @contextmanager
 def _answering(service: Service) -> Iterator[None]:
     from dalsegno.errors import UserError  # noqa: PLC0415 - not for --help
-    from dalsegno.operations.service import ACTOR, Role  # noqa: PLC0415
-    from dalsegno.operations.tokens import first_token  # noqa: PLC0415
+    from dalsegno.operations.service import Role  # noqa: PLC0415
 
-    if Role.API not in service.roles:
+    is_api, probes = Role.API in service.roles, service.settings.probes
+    if not is_api and probes is None:
         yield
         return
     try:
-        from dalsegno.server.listening import listening  # noqa: PLC0415 - where it is not installed, others go on
+        from dalsegno.server.listening import answering_probes, listening  # noqa: PLC0415 - others go on without
     except ImportError as error:
         raise UserError(
-            f"The role api needs {error.name}, which is not installed.",
+            f"{'The role api' if is_api else '--probes'} needs {error.name}, which is not installed.",
             hint="Install it: pip install 'dalsegno[server]'. To go on without: --roles triggers,workers",
         ) from None
-    with listening(service, service.settings.listen) as place:
-        made = first_token(service.store, by=ACTOR, now=service.clock())
-        if made is not None:
-            _say(f"Its token, which is shown this once: {made}")
-        _say(f"dalsegno listens on http://{place}")
+    with ExitStack() as stack:
+        if probes is not None:
+            place = stack.enter_context(answering_probes(service, probes))
+            _say(f"dalsegno answers probes on http://{place}")
+        if is_api:
+            place = stack.enter_context(listening(service, service.settings.listen))
+            _hand_over_first_token(service)
+            _say(f"dalsegno listens on http://{place}")
         yield
+
+
+def _hand_over_first_token(service: Service) -> None:
+    """Show it on a terminal. What is written elsewhere is kept, and read by others: there it is in a file."""
+    from dalsegno.operations.service import ACTOR  # noqa: PLC0415 - not for --help
+    from dalsegno.operations.tokens import first_token, write_token  # noqa: PLC0415
+
+    def hand_over(token: str) -> None:
+        if sys.stderr.isatty():
+            _say(f"Its token, which is shown this once: {token}")
+        else:
+            file = write_token(service.settings.root / ".dalsegno" / "first-token", token)
+            _say(f"Its token is in {file}, for you alone: read it, then delete the file.")
+
+    first_token(service.store, by=ACTOR, now=service.clock(), hand_over=hand_over)
 
 
 def _say(text: str) -> None:

@@ -94,6 +94,7 @@ class Figures:
         yield Figure("dalsegno_captured_rows", "Rows that were captured, or committed.", by_capture, self._rows, True)
         yield Figure("dalsegno_captured_bytes", "The same in bytes.", by_capture, self._bytes, True)
         yield _one("dalsegno_store_errors", "Transactions that failed.", self.store.database.failures, True)
+        yield write_age(self.store)
 
     # What is so now.
 
@@ -157,6 +158,11 @@ class Figures:
             ("workflow",),
             _freshness(marks, now),
         )
+
+
+def write_age(store: Store) -> Figure:
+    """It is known although the store is away."""
+    return _one("dalsegno_store_write_age_seconds", "Seconds since this node last wrote.", store.database.write_age)
 
 
 def _freshness(marks: Sequence[Mapping[str, object]], now: datetime) -> dict[tuple[str, ...], float]:

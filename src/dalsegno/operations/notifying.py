@@ -19,6 +19,7 @@ from email.message import EmailMessage
 from typing import Any
 
 from dalsegno.errors import DalsegnoError, PlatformError, UnknownName
+from dalsegno.operations.sending import send
 from dalsegno.settings import FILE_NAME, ChannelSettings, ChannelType, Encryption, Settings
 from dalsegno.store import Store, outbox
 from dalsegno.store.asking import Row
@@ -101,22 +102,13 @@ def deliver(channel: ChannelSettings, message: Message) -> None:
 # HTTP.
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A message is for the place that the settings name."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 def _post(channel: ChannelSettings, body: Message, message_id: str) -> None:
     headers = {"Content-Type": "application/json", "Idempotency-Key": message_id, **channel.headers}
     request = urllib.request.Request(  # noqa: S310 - settings let http and https pass, nothing else
         str(channel.url), json.dumps(body).encode(), headers, method="POST"
     )
-    opener = urllib.request.build_opener(_NoRedirects)
     try:
-        with opener.open(request, timeout=_TIMEOUT_SECONDS):
-            pass
+        send(request, timeout=_TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
         error.close()
         raise PlatformError(f"The webhook of {channel.name} answered {error.code}.") from None

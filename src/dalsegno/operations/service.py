@@ -28,6 +28,7 @@ from dalsegno.operations.readiness import Pulse
 from dalsegno.operations.retention import Retention
 from dalsegno.operations.table_watch import TableWatch
 from dalsegno.operations.upkeep import Upkeep
+from dalsegno.operations.write_check import CHECK_SECONDS, WriteCheck
 from dalsegno.settings import Settings
 from dalsegno.store import Store
 
@@ -68,6 +69,7 @@ class Service:
         self.roles = frozenset(roles)
         self.clock = clock
         self.pulse = Pulse()
+        self.write_check = WriteCheck(store)
         #: Who has the leases that this process has.
         self.node_id = Node(store).id
         self._stopping = threading.Event()
@@ -88,11 +90,12 @@ class Service:
 
     def problems(self) -> list[str]:
         """Why it is not ready to do its work; empty if it is."""
-        return readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
+        found = readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
+        return found + self.write_check.problems()
 
     def run(self) -> None:
         watching = {"triggers": self._watch_triggers, "tables": self._watch_tables, "upkeep": self._keep_up}
-        duties = watching if Role.TRIGGERS in self.roles else {}
+        duties = {"write check": self._check_writes, **(watching if Role.TRIGGERS in self.roles else {})}
         # None keeps the process from ending: a catalog that does not answer is not waited for.
         others = [threading.Thread(target=duty, name=name, daemon=True) for name, duty in duties.items()]
         if Role.WORKERS in self.roles:
@@ -108,7 +111,7 @@ class Service:
         finally:
             self._stopping.set()
             for thread in others:
-                thread.join(_PATIENCE_SECONDS if thread.name == "tables" else None)
+                thread.join(_PATIENCE_SECONDS if thread.name in ("tables", "write check") else None)
 
     def _is_over(self) -> bool:
         """Asked by the engine in every turn."""
@@ -173,6 +176,12 @@ class Service:
             if is_ours():
                 upkeep.look(is_ours)
         lease.release()
+
+    def _check_writes(self) -> None:
+        wait = 0.0
+        while not self._stopping.wait(wait):
+            wait = CHECK_SECONDS
+            self.write_check.write()
 
     def _sweep(self) -> None:
         """Remove what old runs left on this machine."""

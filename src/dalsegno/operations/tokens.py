@@ -6,9 +6,12 @@ import hashlib
 import hmac
 import re
 import secrets
+import tempfile
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 
+from dalsegno.errors import PlatformError
 from dalsegno.store import Store, tokens
 
 #: Makes a token known as one, to people and to programs that look for secrets that were left lying about.
@@ -35,6 +38,21 @@ def new_token(store: Store, *, by: str, now: datetime) -> str:
     with store.database.writing() as connection:
         tokens.replace_all(connection, _digest(token), by=by, now=now)
     return token
+
+
+def write_token(file: Path, token: str) -> Path:
+    """Into a file that nobody else can read, not even for a moment."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Made for this user alone, under a name that nobody could have put a link at.
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=f"{file.name}.", delete=False) as made:
+            made.write(f"{token}\n")
+        return Path(made.name).replace(file)
+    except OSError as error:
+        raise PlatformError(
+            f"The first token cannot be written to {file}: {error.strerror}.",
+            hint="Check that this user may write there, or make a token yourself: dalsegno server token",
+        ) from error
 
 
 def is_well_formed(token: str) -> bool:

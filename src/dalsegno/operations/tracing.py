@@ -19,6 +19,7 @@ from typing import Any
 
 from dalsegno.errors import PlatformError
 from dalsegno.model.runs import RunStatus
+from dalsegno.operations.sending import send
 from dalsegno.plan.traces import Span, spans_of
 from dalsegno.steps.environment import OTLP_ENDPOINT
 from dalsegno.store import Store, measures, progress, runs
@@ -60,8 +61,7 @@ class Collector:
         headers = {"Content-Type": "application/json", **self.headers}
         request = urllib.request.Request(self.url, body, headers, method="POST")  # noqa: S310 - http and https only
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS):  # noqa: S310 - as above
-                pass
+            send(request, timeout=_TIMEOUT_SECONDS)
         except urllib.error.HTTPError as error:
             error.close()
             raise PlatformError(f"The collector of traces answered {error.code}.") from None

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from dalsegno.errors import DalsegnoError, DataError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.runs import Ending
-from dalsegno.operations.figures import Figures
+from dalsegno.operations.figures import Figures, write_age
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.plain_values import error_fields, plain
 from dalsegno.operations.service import Service
@@ -52,7 +52,7 @@ class Api:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.metrics = Metrics(self._figures, service.clock)
+        self.metrics = Metrics(self._figures, service.clock, lambda: [write_age(service.store)])
 
     def app(self) -> Starlette:
         app = Starlette(

@@ -130,7 +130,8 @@ def _cannot_listen(listen: str, setting: str, error: OSError) -> PlatformError:
 
 
 def address_of(text: str, setting: str = "listen") -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
+    # A setting may be a number, which is no address either.
+    host, _, port = str(text).rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:  # noqa: PLR2004 - the largest port there is
         raise UserError(f"{setting} is {text!r}, expected HOST:PORT.", hint=f"For instance: --{setting} 127.0.0.1:8484")
     return host.strip("[]"), int(port)

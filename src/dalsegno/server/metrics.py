@@ -24,8 +24,13 @@ _KEPT_SECONDS = 5.0
 class Metrics(Collector):
     """Reads figures when somebody asks, and not more often than every few seconds."""
 
-    def __init__(self, figures: Callable[[], Figures], clock: Callable[[], datetime]) -> None:
-        self._make, self._clock = figures, clock
+    def __init__(
+        self,
+        figures: Callable[[], Figures],
+        clock: Callable[[], datetime],
+        without_store: Callable[[], list[Figure]] = list,
+    ) -> None:
+        self._make, self._clock, self._without_store = figures, clock, without_store
         self._lock = Lock()
         self._figures: Figures | None = None
         self._known: list[Metric] = []
@@ -49,14 +54,15 @@ class Metrics(Collector):
         yield from found
 
     def _read(self) -> list[Metric]:
+        is_up = True
         try:
             self._figures = self._figures or self._make()
-            found = [_metric(figure) for figure in self._figures.read(self._clock())]
+            found = self._figures.read(self._clock())
         except PlatformError as error:
             log.warning("the store failed, so there are no metrics: %s", error)
-            found = []
-        up = GaugeMetricFamily("dalsegno_store_up", "Whether the store could be read.", value=float(bool(found)))
-        return [up, *found]
+            is_up, found = False, self._without_store()
+        up = GaugeMetricFamily("dalsegno_store_up", "Whether the store could be read.", value=float(is_up))
+        return [up, *map(_metric, found)]
 
 
 def _metric(figure: Figure) -> Metric:

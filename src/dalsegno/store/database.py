@@ -66,6 +66,17 @@ class Database:
         self._writing_engine = self._engine.execution_options(begin="BEGIN IMMEDIATE")
         #: How many transactions have failed because of the database.
         self.failures = 0
+        #: When this process last wrote something for certain.
+        self._wrote_at = time.monotonic()
+
+    @property
+    def write_age(self) -> float:
+        """For how many seconds no write is known to have succeeded."""
+        return time.monotonic() - self._wrote_at
+
+    def confirm_write(self) -> None:
+        """A transaction that has changed something has been committed."""
+        self._wrote_at = time.monotonic()
 
     @property
     def is_sqlite(self) -> bool:
