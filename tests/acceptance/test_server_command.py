@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,8 +36,8 @@ IDLE_MEMORY = 200
 class Server:
     """A process, and what it has printed so far."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        command = [sys.executable, "-c", "from dalsegno.cli import main; main()", "server", *options]
+    def __init__(self, folder: Path, *options: str, prefix: tuple[str, ...] = ()) -> None:
+        command = [*prefix, sys.executable, "-c", "from dalsegno.cli import main; main()", "server", *options]
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         self._news = threading.Condition()
@@ -83,7 +89,9 @@ def ask(address: str, path: str, token: str, body: bytes | None = None) -> Any:
 
 
 def test_from_its_start_to_its_end(server: Server, run: Commands) -> None:
-    token = server.line(r"token, which is shown this once: (\S+)")[1]
+    file = Path(server.line(r"token is in (\S+), for you alone")[1])
+    assert (file, stat.S_IMODE(file.stat().st_mode)) == (run.folder / ".dalsegno" / "first-token", 0o600)
+    token = file.read_text().strip()
     address = server.line(r"listens on (http://\S+)")[1]
     server.line("works on .*: api, triggers, workers")
     started = ask(address, "/api/workflows/hello/runs", token, b"{}")
@@ -98,7 +106,8 @@ def test_from_its_start_to_its_end(server: Server, run: Commands) -> None:
     assert new.startswith("dalsegno_")
     assert ask(address, "/api/runs", new)["runs"][0]["id"] == started["id"]
     assert server.end() == 0
-    assert token not in "".join(line for line in server.lines if "shown this once" not in line)
+    assert token not in "".join(server.lines)
+    assert "plain HTTP" not in "".join(server.lines)
 
 
 def test_a_second_one_prints_no_token(server: Server, run: Commands) -> None:
@@ -110,11 +119,119 @@ def test_a_second_one_prints_no_token(server: Server, run: Commands) -> None:
     assert "token" not in "".join(second.lines)
 
 
+def test_a_token_that_cannot_be_written_is_none(run: Commands) -> None:
+    """And so the next start makes one."""
+    (run.folder / ".dalsegno").mkdir()
+    (run.folder / ".dalsegno" / "first-token").mkdir()
+    failed = Server(run.folder, "--listen", "127.0.0.1:0", "--roles", "api")
+    failed.line("PlatformError: The first token cannot be written to .*first-token: Is a directory.")
+    failed.line("dalsegno server token")
+    assert failed.process.wait(timeout=20) == 4
+    failed.end()
+    left = [each.name for each in (run.folder / ".dalsegno").iterdir() if each.name.startswith("first-token")]
+    assert left == ["first-token"], "no copy lies about"
+    (run.folder / ".dalsegno" / "first-token").rmdir()
+    second = Server(run.folder, "--listen", "127.0.0.1:0", "--roles", "api")
+    second.line("token is in")
+    assert second.end() == 0
+
+
+def test_a_terminal_shows_the_token(run: Commands) -> None:
+    shown = on_terminal(run.folder, "server", "--listen", "0.0.0.0:0", "--roles", "api", until="works on")
+    assert re.search(r"Its token, which is shown this once: dalsegno_[\w-]{43}\r\n", shown)
+    assert not (run.folder / ".dalsegno" / "first-token").exists()
+    assert "is plain HTTP that other machines can reach" in shown
+
+
+def test_probes_have_a_listener_of_their_own(run: Commands) -> None:
+    """On a node that answers nothing else, too."""
+    node = Server(run.folder, "--roles", "workers", "--probes", "127.0.0.1:0")
+    address = node.line(r"answers probes on (http://\S+)")[1]
+    node.line("works on .*: workers")
+    assert ask(address, "/health", "") == {"status": "alive"}
+    assert ask(address, "/ready", "") == {"is_ready": True, "problems": []}
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        ask(address, "/metrics", "")
+    assert node.end() == 0
+
+
+def test_connections_leave_descriptors_for_runs(run: Commands) -> None:
+    (run.folder / "hello.yaml").write_text(WORKFLOW.replace("exit 3", "exit 0"))
+    assert run("push", "hello.yaml").code == 0
+    few = ("bash", "-c", 'ulimit -n 256 && exec "$@"', "bash")
+    server = Server(run.folder, "--listen", "127.0.0.1:0", prefix=few)
+    address = server.line(r"listens on (http://\S+)")[1]
+    token = (run.folder / ".dalsegno" / "first-token").read_text().strip()
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=20)).sendall(b"GET /")
+        for _ in range(3):
+            started = ask(address, "/api/workflows/hello/runs", token, b"{}")
+            server.line(f'"run is SUCCEEDED.*"run": "hello/{started["number"]}"')
+        assert ask(address, "/health", "") == {"status": "alive"}
+    assert server.end() == 0
+    assert len(server.lines) < 60, server.lines[:60]
+
+
+# What a terminal gets to see.
+
+HOSTILE = r"\033]0;title\007 \033[2K\302\233 \t\377 ok\r\n"
+
+
+def test_a_terminal_gets_no_escape_sequences(run: Commands) -> None:
+    script = f"printf '{HOSTILE}'; printf '{HOSTILE}' >&2; exit 1"
+    step = {"id": "greet", "type": "Shell", "shell": {"script": script}, "retry_policy": {"error_retry_limit": 0}}
+    text = json.dumps({"Workflow": {"id": "hello", "jobs": [{"job": step}]}})
+    (run.folder / "hello.json").write_text(text)
+    shown = on_terminal(run.folder, "run", "hello.json")
+    assert "exit code 1" in shown
+    shown += on_terminal(run.folder, "show", "hello")
+    shown += on_terminal(run.folder, "show", "hello", "--json")
+    shown += (log := on_terminal(run.folder, "logs", "hello", "greet"))
+    own = shown.replace("\x1b[J", "")
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[\d+F)|\r(?!\n)", own)
+    assert log.startswith("\\u001b]0;title\\u0007 \\u001b[2K\\u009b \t\\xff ok\r\n")
+    raw = on_terminal(run.folder, "logs", "hello", "greet", "--raw")
+    assert raw.startswith("\x1b]0;title\x07 \x1b[2K\x9b \t")
+
+
+def test_a_pipe_gets_every_byte(run: Commands) -> None:
+    (run.folder / "hello.yaml").write_text(WORKFLOW.replace("exit 3", f"\"printf '{HOSTILE}'\"".replace("\\", "\\\\")))
+    assert run("run", "hello.yaml").code == 0
+    command = [sys.executable, "-c", "from dalsegno.cli import main; main()", "logs", "hello", "greet"]
+    done = subprocess.run(command, cwd=run.folder, stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"\x1b]0;title\x07 \x1b[2K\xc2\x9b \t\xff ok\r\n"
+
+
+def on_terminal(folder: Path, *arguments: str, until: str | None = None) -> str:
+    """What a command shows on a terminal, until it ends, or is ended because it has shown something."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", "from dalsegno.cli import main; main()", *arguments]
+    process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    found = b""
+    try:
+        while part := os.read(ours, 65536):
+            found += part
+            if until is not None and until in found.decode(errors="replace"):
+                process.terminate()
+                until = None
+    except OSError:
+        # So Linux says that nobody is left on the other side.
+        pass
+    finally:
+        os.close(ours)
+        process.wait(timeout=40)
+    return found.decode(errors="surrogateescape")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--roles", "api,cook"], "--roles is 'api,cook', expected some of api, triggers, workers."),
         (["--listen", "here"], "listen is 'here', expected HOST:PORT."),
+        (["--probes", "8485"], "probes is '8485', expected HOST:PORT."),
         (["--log-format", "xml"], "--log-format is 'xml', expected one of text, json."),
     ],
 )

@@ -82,6 +82,19 @@ def test_another_process_goes_on_where_the_last_one_was(
     assert len({span["traceId"] for posted in receiver.posted for span in spans(posted)}) == 1
 
 
+def test_no_redirect_is_followed(place: Place, receiver: HttpReceiver) -> None:
+    """The headers hold a key, which is for the collector alone."""
+    place.push("w", noop("a"))
+    telling = tracer(place, receiver)
+    telling.tell()
+    place.run("w")
+    for status in (301, 302, 303, 307, 308):
+        receiver.answers, receiver.posted = [status], []
+        with pytest.raises(PlatformError, match=f"answered {status}"):
+            telling.tell()
+        assert [posted.path for posted in receiver.posted] == ["/v1/traces"]
+
+
 def test_nobody_is_told_unless_somebody_asks() -> None:
     assert Collector.from_environment({}) is None
     found = Collector.from_environment({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://traces.internal/in"})

@@ -39,6 +39,16 @@ def test_text() -> None:
     assert line.partition(" ")[2] == "WARNING dalsegno.engine: it is bad very run=w/1"
 
 
+def test_nothing_that_a_terminal_acts_on() -> None:
+    hostile = record("it is %s", "\x1b[2J\x9b1m\x7f\r gone", error=ValueError("\x1b]0;x\x07"), run="w\x1b/1")
+    for lines in (JsonLines, TextLines):
+        text = lines([]).format(hostile)
+        assert not any((ord(each) < 32 and each != "\n") or 0x7F <= ord(each) < 0xA0 for each in text)
+        assert "\\u009b1m" in text
+    found = json.loads(JsonLines([]).format(hostile))
+    assert (found["message"], found["run"]) == ("it is \x1b[2J\x9b1m\x7f\r gone", "w\x1b/1")
+
+
 def test_no_secret() -> None:
     found = record("with %s", "hunter2hunter2", error=ValueError("hunter2hunter2 was refused"))
     for lines in (JsonLines, TextLines):

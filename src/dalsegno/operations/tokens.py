@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
-import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -42,13 +43,15 @@ def new_token(store: Store, *, by: str, now: datetime) -> str:
 
 def write_token(file: Path, token: str) -> Path:
     """Into a file that nobody else can read, not even for a moment."""
+    made = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Made for this user alone, under a name that nobody could have put a link at.
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=f"{file.name}.", delete=False) as made:
-            made.write(f"{token}\n")
-        return Path(made.name).replace(file)
+        with open(made, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as opened:
+            opened.write(f"{token}\n")
+        return made.replace(file)
     except OSError as error:
+        with suppress(OSError):
+            made.unlink()
         raise PlatformError(
             f"The first token cannot be written to {file}: {error.strerror}.",
             hint="Check that this user may write there, or make a token yourself: dalsegno server token",
