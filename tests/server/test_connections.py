@@ -6,6 +6,8 @@ import json
 import logging
 import re
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +17,7 @@ import pytest
 from dalsegno.server import connections
 from dalsegno.server.connections import Connections
 from dalsegno.server.listening import answering_probes, listening
+from dalsegno.server.log_limits import RateLimit
 from dalsegno.server.peers import peer_of
 from tests.engine.support import noop
 from tests.server.conftest import Client
@@ -61,6 +64,12 @@ def opened(client: Client, peers: ExitStack, address: str | None = None) -> Peer
     return peer
 
 
+def waiting(client: Client, peers: ExitStack, sent: bytes) -> Peer:
+    peer = opened(client, peers)
+    peer.send(sent)
+    return peer
+
+
 @contextmanager
 def at_once() -> Iterator[None]:
     began = time.monotonic()
@@ -93,9 +102,9 @@ WAITING_FOR_BODY = b"POST /api/workflows/w/runs HTTP/1.1\r\nContent-Length: 2\r\
 def test_many_that_wait(client: Client, peers: ExitStack, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     limited(64, monkeypatch)
     with listening(client.service, "127.0.0.1:0") as client.address:
-        for _ in range(300):
-            opened(client, peers).send(sent)
+        first, *_ = [waiting(client, peers, sent) for _ in range(300)]
         with at_once():
+            assert first.rest() == b"", "it made room"
             assert client("GET", "/health") == (200, {"status": "alive"})
             assert client("GET", "/ready")[0] == 200
             assert client("GET", "/api/runs") == (200, {"runs": []})
@@ -304,7 +313,10 @@ def test_a_body_that_nobody_reads_is_no_request(
         client.token = "dalsegno_wrong"
     asked = opened(client, peers)
     try:
-        asked.send(authorized(client, head), *[NEXT * 1000] * 85)
+        asked.send(authorized(client, head))
+        for _ in range(85):
+            asked.send(NEXT * 1000)
+            time.sleep(0.003)
     except ConnectionError:
         pytest.fail("the connection ended before the answer could be read")
     answer = asked.rest()
@@ -358,6 +370,31 @@ def test_every_answer_is_neither_guessed_nor_kept(client: Client, peers: ExitSta
     assert client.raw("GET", "/api/runs")[2]["X-Content-Type-Options"] == "nosniff"
     answer = opened(client, peers).ask(b"nonsense\r\n\r\n")
     assert b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n" in answer
+
+
+def test_lines_that_were_left_out_are_counted() -> None:
+    seconds = 0.0
+    limit = RateLimit(lambda: seconds)
+
+    def logged(text: str) -> str | None:
+        record = logging.LogRecord("x", logging.WARNING, __file__, 1, text, ("a",), None)
+        return record.getMessage() if limit.filter(record) else None
+
+    assert [logged("refused %s") for _ in range(30)] == ["refused a"] * 20 + [None] * 10
+    assert logged("failed %s") == "failed a"
+    seconds = 61.0
+    assert logged("refused %s") == "refused a (and 10 more like this before)"
+    assert logged("failed %s") == "failed a"
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"), [("-Sn 64 && ulimit -Hn 2000", "500"), ("-n 256", "64"), ("-n 30", "16")]
+)
+def test_a_share_of_the_descriptors(limits: str, expected: str) -> None:
+    code = "from dalsegno.server.descriptors import *; raise_descriptor_limit(); print(connection_limit())"
+    command = ["bash", "-c", f'ulimit {limits} && exec "$0" -c "{code}"', sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == expected
 
 
 def test_few_lines_for_many_requests(client: Client, peers: ExitStack, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -199,6 +200,11 @@ def test_metrics(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'dalsegno_runs_open{status="IN_PROGRESS",workflow="w"} 1.0' in lines
     assert "dalsegno_store_errors_total 3.0" in lines
     assert "dalsegno_store_up 1.0" in lines
+    with client.place.orchestrator.store.database.writing() as connection:
+        connection.exec_driver_sql("ALTER TABLE nodes RENAME TO away")
+    text = client.raw("GET", "/metrics")[1]
+    assert "dalsegno_store_up 0.0" in text.decode().splitlines()
+    assert re.search(rb"^dalsegno_store_write_age_seconds \d", text, re.MULTILINE), "it is known all the same"
 
 
 # Runs.

@@ -36,7 +36,10 @@ def raw_error(status: int, message: str) -> bytes:
 
 
 class SafeAnswers:
-    """Adds the headers to whatever is answered, and ends a connection on which a part of the body was not read."""
+    """Adds the headers to whatever is answered, and ends a connection on which a part of the body was not read.
+
+    What is left of it is then never taken for the next request.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

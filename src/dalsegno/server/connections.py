@@ -112,9 +112,6 @@ class Connection(H11Protocol):
             self._follow()
 
     def on_response_complete(self) -> None:
-        if self.conn.their_state is h11.SEND_BODY:
-            # It was answered before it was read. What is left is not the next request.
-            self.transport.close()
         super().on_response_complete()
         self._follow()
 
