@@ -75,6 +75,17 @@ ROWS: dict[str, list[str]] = {
         """INSERT INTO work_unit_captures (capture_id, unit_id) VALUES ('old', 'u')""",
         """INSERT INTO work_statements (unit_id, number, text, state) VALUES ('u', 1, 'SELECT 1', 'begun')""",
     ],
+    "0009": [
+        """INSERT INTO versions (workflow_id, version, definition, digest, created_at, created_by)
+           VALUES ('w', 1, '{{}}', 'd', {now}, 'ada')""",
+        """INSERT INTO file_contents (digest, size, content) VALUES ('c', 8, 'SELECT 1')""",
+        """INSERT INTO version_files (workflow_id, version, step_id, field, name, digest)
+           VALUES ('w', 1, 's', 'sql.file', 'a.sql', 'c')""",
+        """INSERT INTO templates (job_type, version, definition, changed_at, changed_by)
+           VALUES ('t', 'default', '{{}}', {now}, 'ada')""",
+        """INSERT INTO template_files (job_type, version, field, name, unstored)
+           VALUES ('t', 'default', 'sql.file', '${{x}}.sql', 'parameters')""",
+    ],
 }
 LITERALS = {
     "sqlite": {"now": "1800000000000000", "true": "1", "false": "0"},

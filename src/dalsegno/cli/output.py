@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, UserError
+from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, Problem, UserError
 from dalsegno.operations.plain_values import error_fields, plain
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ def opened(settings_file: Path | None, *, as_json: bool = False) -> Iterator[Lak
 
 def show(value: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
     print(to_json(value) if as_json else text(value))
+
+
+def tell_warnings(warnings: Iterable[Problem], file: Path) -> None:
+    for each in warnings:
+        print(each.located(str(file)), file=sys.stderr)
 
 
 def to_json(value: Any) -> str:

@@ -6,8 +6,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from dalsegno.model.step_files import StepFile, Unstored
+
 if TYPE_CHECKING:
     from dalsegno.operations.run_views import RunView, StepView, WaitView
+    from dalsegno.operations.version_diff import VersionDiff
+
+#: How much of a file's SHA-256 is shown.
+_DIGITS = 12
 
 #: One sign and one colour per status; what is not named here has neither.
 SIGNS = {
@@ -186,7 +192,19 @@ def versions(found: Sequence[Any]) -> str:
     for each in found:
         active = "  active" if each["is_active"] else ""
         lines.append(f"{each['version']:>4}  {each['created_at']:%Y-%m-%d %H:%M:%S}  {each['created_by']}{active}")
+        # Several steps may name the same file.
+        lines += dict.fromkeys(f"      {_file_state(file):<16}  {file.name}" for file in each["files"])
     return "\n".join(lines)
+
+
+def _file_state(file: StepFile) -> str:
+    if file.digest is not None:
+        return file.digest[:_DIGITS]
+    return "read at run time" if file.unstored is Unstored.PARAMETERS else "not stored"
+
+
+def version_diff(found: VersionDiff) -> str:
+    return found.diff.removesuffix("\n") or f"Versions {found.first} and {found.second} are the same."
 
 
 def event(found: Any) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dalsegno.cli.output import show, to_json
+from dalsegno.cli.output import show, tell_warnings, to_json
 from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator
 from dalsegno.cli.workflows import SUFFIXES
 from dalsegno.operations.printable import escaped
@@ -93,7 +93,10 @@ def push(
         from dalsegno.cli import run_text  # noqa: PLC0415
 
         for file in files:
-            show(orchestrator.push_file(file), run_text.pushed, as_json=json)
+            pushed = orchestrator.push_file(file)
+            if not json:
+                tell_warnings(pushed.warnings, file)
+            show(pushed, run_text.pushed, as_json=json)
 
 
 def run(
@@ -138,7 +141,9 @@ def run(
         from dalsegno.cli import run_text, running  # noqa: PLC0415
 
         if Path(workflow).is_file() or Path(workflow).suffix in SUFFIXES:
-            workflow = orchestrator.push_file(Path(workflow)).workflow_id
+            file, pushed = Path(workflow), orchestrator.push_file(Path(workflow))
+            tell_warnings(pushed.warnings, file)
+            workflow = pushed.workflow_id
         given = _params(params, orchestrator.versions.named(workflow, version))
         refresh = _full_refresh(empty, trust, is_wanted=full_refresh)
         started = orchestrator.start(workflow, given, version=version, idempotency_key=key, full_refresh=refresh)
@@ -375,13 +380,20 @@ def versions(
         str | None, typer.Option(metavar="VERSION", help="make this version the active one: a number, or latest")
     ] = None,
     deactivate: Annotated[bool, typer.Option("--deactivate", help="let no version be active")] = False,
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="FROM TO", help="print what differs between two versions: the definition and its files"),
+    ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """List the versions of a workflow, newest first."""
+    """List the versions of a workflow with their files, newest first."""
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
+        if diff is not None:
+            show(orchestrator.versions.diff(workflow, *diff), run_text.version_diff, as_json=json)
+            return
         if activate is not None:
             orchestrator.versions.activate(workflow, activate)
         elif deactivate:

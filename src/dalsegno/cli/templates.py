@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dalsegno.cli.output import show
+from dalsegno.cli.output import show, tell_warnings
 from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile
 
@@ -32,7 +32,9 @@ def push(
     """Store job templates; one of the same type and version is replaced."""
     with opened_orchestrator(settings) as orchestrator:
         for file in files:
-            found = orchestrator.templates.push(file.read_bytes(), file=str(file))
+            pushed = orchestrator.templates.push(file.read_bytes(), file=str(file))
+            tell_warnings(pushed.warnings, file)
+            found = pushed.template
             print(f"Pushed the job template {found.job_type}, version {found.version}: it runs as {found.step_type}.")
 
 

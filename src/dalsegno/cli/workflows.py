@@ -1,4 +1,4 @@
-"""The commands that only look at a workflow's text: no store and no catalog is opened."""
+"""The commands that only look at a workflow's text and the files that it names: no store and no catalog is opened."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import typer
 
 from dalsegno.cli.output import reporting, to_json
 from dalsegno.clock import utc_now
-from dalsegno.errors import InvalidWorkflow, Problem, UnknownName
+from dalsegno.errors import InvalidWorkflow, Problem, SettingsError, UnknownName
 from dalsegno.operations.plain_values import problem_fields
 
 if TYPE_CHECKING:
     from dalsegno.model.workflow import Workflow
+    from dalsegno.spec.problems import Problems
+    from dalsegno.spec.workflows import ReadWorkflow
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="a workflow in YAML or JSON; - is the standard input")]
 #: What a workflow's file is called; an id may end so as well, but hardly does.
@@ -90,6 +92,7 @@ class _Report:
 
 
 def _checked(file: str, templates: list[str]) -> _Report:
+    from dalsegno.spec.problems import Problems  # noqa: PLC0415
     from dalsegno.spec.reading.context import TEMPLATE, StepTypes  # noqa: PLC0415 - PyYAML is not for --help
     from dalsegno.spec.workflows import read  # noqa: PLC0415
 
@@ -97,9 +100,27 @@ def _checked(file: str, templates: list[str]) -> _Report:
     try:
         types = StepTypes(templates=dict.fromkeys(templates, TEMPLATE))
         found = read(data, file=file, types=types, now=utc_now())
+        problems = Problems()
+        _check_files(found, problems)
+        problems.refuse(file)
     except InvalidWorkflow as error:
         return _Report(file, error.problems, refusal=error.message)
-    return _Report(file, found.warnings, found.definition.workflow)
+    return _Report(file, (*found.warnings, *problems.warnings), found.definition.workflow)
+
+
+def _check_files(found: ReadWorkflow, problems: Problems) -> None:
+    """Look for the files that steps name, which start from where the settings are."""
+    from dalsegno.operations.step_files import files_of_workflow  # noqa: PLC0415
+    from dalsegno.settings import load  # noqa: PLC0415
+    from dalsegno.spec.nodes import Mark  # noqa: PLC0415
+
+    try:
+        settings = load()
+    except SettingsError as error:
+        # They may need variables that are only there in production.
+        problems.add(f"the files of steps are not checked: {error.message.removesuffix('.')}", Mark(1, 1), warning=True)
+        return
+    files_of_workflow(found.definition.workflow, found.marks, settings, problems)
 
 
 def read_file(file: str) -> bytes:

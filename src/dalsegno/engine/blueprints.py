@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dalsegno.model.runs import Graph
+from dalsegno.model.step_files import StepFile
 from dalsegno.model.workflow import Definition, ForeachStep, Step, SubworkflowStep, WhileStep, Workflow
 from dalsegno.spec.captures import committed_with_run, is_capture, is_commit
 
@@ -17,6 +18,8 @@ class Blueprint:
 
     definition: Definition
     version: int
+    #: The files that its steps name.
+    files: tuple[StepFile, ...] = ()
 
     @property
     def workflow(self) -> Workflow:
@@ -29,6 +32,11 @@ class Blueprint:
     @cached_property
     def steps(self) -> Mapping[str, Step]:
         return {step.id: step for step in self.workflow.all_steps()}
+
+    @cached_property
+    def file_of(self) -> Mapping[tuple[str, str], StepFile]:
+        """The file that a field of a step names, by both."""
+        return {(each.step_id, each.field): each for each in self.files}
 
     @cached_property
     def bodies(self) -> Mapping[str, Graph]:

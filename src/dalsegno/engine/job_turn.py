@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from dalsegno.engine.captures import NOTHING, Consumed, consumed_by, hold, is_held
 from dalsegno.engine.jobs import Left
+from dalsegno.engine.pushed_files import pushed_files
 from dalsegno.engine.records import Report
 from dalsegno.engine.starting import full_refresh_of
 from dalsegno.engine.turn import Turn
@@ -61,6 +62,7 @@ class JobTurn(Turn):
             known.deadline,
             found,
             self.scope(),
+            pushed_files(self.means.scopes, self.run, self.flow, self.step, self.now),
             consumed,
             log_of_work,
             self.signals,

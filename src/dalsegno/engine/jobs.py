@@ -32,6 +32,8 @@ _PROGRESS_SECONDS = 1.0
 #: The file in an attempt's folder that says whose it is.
 _KEY = "key"
 
+#: As ``Work.pushed_file``.
+PushedFile = Callable[[str, str], str | None]
 Note = Callable[[Claim, Mapping[str, Any]], bool]
 
 
@@ -102,6 +104,7 @@ class Jobs:
         deadline: datetime | None,
         found: Evaluated,
         scope: Scope,
+        pushed_file: PushedFile,
         consumed: Consumed,
         log_of_work: WorkLog | None,
         signals: Signals,
@@ -116,6 +119,7 @@ class Jobs:
             self.work(claim, handle, found, consumed, log_of_work),
             deadline=deadline,
             filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
+            pushed_file=pushed_file,
         )
         if signals.sign_file is not None:
             supervision.entrust(work.folder, claim.state.fence, signals.sign_file)

@@ -145,7 +145,8 @@ class Scopes:
         if given and given["type"] == ParamType.MAP.value:
             of_step = {name: as_definition(value) for name, value in given["value"].items()}
             of_run = [Layer(of_step, ParamSource.LAUNCH)]
-        template = self._template(step, around)
+        made_from = self.template_of(step, around)
+        template = made_from.params if made_from else {}
         definitions: ParamDefinitions = {}
         if step.params or of_run or template:
             merged = step_definitions(step.params, *of_run, template=template, workflow=around.known)
@@ -160,12 +161,12 @@ class Scopes:
         )
         return Scope(definitions, around.context, known or {}, around, facts, raw)
 
-    def _template(self, step: Step, around: Scope) -> ParamDefinitions:
-        """The parameters of the job template that a step is made from."""
+    def template_of(self, step: Step, around: Scope) -> JobTemplate | None:
+        """The job template that a step is made from."""
         if not isinstance(step, JobStep) or step.sub_type is None:
-            return {}
+            return None
         said = around.find(_TEMPLATE_VERSION)
-        return self.template(step.sub_type, step.sub_type_version or (said and str(said.value)) or None).params
+        return self.template(step.sub_type, step.sub_type_version or (said and str(said.value)) or None)
 
     @staticmethod
     def _before(run: OpenRun, flow: Flow, step_id: str) -> set[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dalsegno.model.params import ParamDefinitions, Tag
+from dalsegno.model.step_files import StepFile
 
 
 @dataclass(frozen=True)
@@ -25,3 +26,5 @@ class JobTemplate:
     owner: str | None = None
     #: What else was written beside the definition, kept: status, support, test_workflows, git_info and more.
     extra: Mapping[str, Any] = field(default_factory=dict)
+    #: The files that it names, then those of the templates that it inherits from.
+    files: tuple[StepFile, ...] = ()

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
-from dalsegno.errors import UnknownName, UserError
+from dalsegno.errors import Problem, UnknownName, UserError
+from dalsegno.model.step_files import StepFile
 from dalsegno.model.templates import JobTemplate
+from dalsegno.operations.step_files import files_of_template
+from dalsegno.settings import Settings
 from dalsegno.spec import templates as spec
+from dalsegno.spec.problems import Problems
 from dalsegno.spec.reading.context import StepTypes
-from dalsegno.store import Store, workflows
+from dalsegno.store import Store, step_files, workflows
 
 DEFAULT_VERSION = "default"
+
+
+@dataclass(frozen=True)
+class PushedTemplate:
+    """What became of a push."""
+
+    template: JobTemplate
+    #: What may be meant so, but is worth a look.
+    warnings: tuple[Problem, ...] = ()
 
 
 class Templates:
     """The templates there are; pushing one of the same type and version replaces it."""
 
-    def __init__(self, store: Store, clock: Callable[[], datetime], actor: str) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Callable[[], datetime], actor: str) -> None:
         self.store = store
+        self.settings = settings
         self.clock = clock
         self.actor = actor
 
-    def push(self, text: str | bytes, *, file: str = "template") -> JobTemplate:
-        template = spec.read(text, file=file)
+    def push(self, text: str | bytes, *, file: str = "template") -> PushedTemplate:
+        read = spec.read_with_marks(text, file=file)
+        template, problems = read.template, Problems()
+        found = files_of_template(template, read.marks, self.settings, problems)
+        problems.refuse(file)
         for parent, version in template.inherit_from.items():
             self.find(parent, version)
         with self.store.database.writing() as connection:
@@ -37,8 +54,10 @@ class Templates:
                 template.version,
                 by=self.actor,
                 now=self.clock(),
+                files=found.files,
+                contents=found.contents,
             )
-        return template
+        return PushedTemplate(replace(template, files=found.files), problems.warnings)
 
     def step_types(self) -> StepTypes:
         """What ``type`` may say in a workflow."""
@@ -64,13 +83,19 @@ class Templates:
             circle = " → ".join((*below, template.job_type))
             raise UserError(f"Job templates inherit from each other in a circle: {circle}.")
         params: dict[str, Any] = {}
+        with self.store.database.reading() as connection:
+            files = tuple(step_files.of_template(connection, template.job_type, template.version))
+        of_parents: tuple[StepFile, ...] = ()
         for parent, version in template.inherit_from.items():
             with self.store.database.reading() as connection:
                 rows = {row["version"]: row["definition"] for row in workflows.template_rows(connection, parent)}
             if version not in rows:
                 raise self._missing(parent, version, list(rows))
-            params |= self._inherited(spec.from_json(rows[version]), (*below, template.job_type)).params
-        return replace(template, params={**params, **template.params})
+            inherited = self._inherited(spec.from_json(rows[version]), (*below, template.job_type))
+            params |= inherited.params
+            # As with parameters, the last one counts.
+            of_parents = (*inherited.files, *of_parents)
+        return replace(template, params={**params, **template.params}, files=(*files, *of_parents))
 
     def _missing(self, job_type: str, version: str, versions: list[str]) -> UnknownName:
         if versions:

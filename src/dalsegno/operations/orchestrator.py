@@ -82,7 +82,7 @@ class Orchestrator:
         self.store = store
         self.clock = clock
         self.actor = actor or getpass.getuser()
-        self.templates = Templates(store, clock, self.actor)
+        self.templates = Templates(store, settings, clock, self.actor)
         self.versions = Versions(store, settings, self.templates, clock, self.actor)
         self.node = Node(
             store,

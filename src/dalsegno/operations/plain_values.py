@@ -27,6 +27,8 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
         case Statement():
             named = {item.name: plain(getattr(value, item.name)) for item in fields(value)}
             return named | {"after": None if value.after is None else str(value.after)}
+        case Problem():
+            return problem_fields(value)
         case datetime():
             return value.isoformat()
         case Mapping():

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
-from dalsegno.errors import UnknownName, UserError
+from dalsegno.errors import Problem, UnknownName, UserError
 from dalsegno.operations.arming import arm
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.references import ReferencedFiles
+from dalsegno.operations.step_files import files_of_workflow
+from dalsegno.operations.version_diff import VersionDiff, diff_of
 from dalsegno.settings import Settings
 from dalsegno.spec import canonical
 from dalsegno.spec import workflows as spec
 from dalsegno.spec.files import with_files
-from dalsegno.store import Store, runs, workflows
+from dalsegno.spec.problems import Problems
+from dalsegno.store import Store, runs, step_files, workflows
 
 #: Versions that are kept parsed.
 _KEPT = 256
@@ -33,6 +36,8 @@ class Pushed:
     #: False: the newest version was the same already.
     is_new: bool
     is_active: bool
+    #: What may be meant so, but is worth a look.
+    warnings: tuple[Problem, ...] = ()
 
 
 class Versions:
@@ -49,24 +54,35 @@ class Versions:
         self._known: dict[tuple[str, int], Blueprint] = {}
 
     def push(self, text: str | bytes, *, file: str, folder: Path | None) -> Pushed:
+        read = spec.read(text, now=self.clock(), file=file, types=self.templates.step_types())
         definition = with_files(
-            spec.read(text, now=self.clock(), file=file, types=self.templates.step_types()).definition,
-            ReferencedFiles.beside(folder or self.settings.root, self.settings.files_location),
+            read.definition, ReferencedFiles.beside(folder or self.settings.root, self.settings.files_location)
         )
+        problems = Problems()
+        found = files_of_workflow(definition.workflow, read.marks, self.settings, problems)
+        problems.refuse(file)
         workflow_id, written = definition.workflow.id, canonical.to_json(definition)
         with self.store.database.writing() as connection:
             runs.hold_workflow(connection, workflow_id)
             version, is_new = workflows.add_version(
-                connection, workflow_id, written, is_active=definition.is_active, by=self.actor, now=self.clock()
+                connection,
+                workflow_id,
+                written,
+                is_active=definition.is_active,
+                by=self.actor,
+                now=self.clock(),
+                files=found.files,
+                contents=found.contents,
             )
             arm(connection, workflow_id, self.clock())
-        return Pushed(workflow_id, version, is_new, definition.is_active)
+        return Pushed(workflow_id, version, is_new, definition.is_active, (*read.warnings, *problems.warnings))
 
     def blueprint(self, workflow_id: str, version: int) -> Blueprint:
         key = (workflow_id, version)
         if key not in self._known:
             with self.store.database.reading() as connection:
                 row = workflows.version_row(connection, workflow_id, version)
+                files = step_files.of_version(connection, workflow_id, version)
             if row is None:
                 raise UnknownName(
                     f"{workflow_id} has no version {version}.",
@@ -74,7 +90,7 @@ class Versions:
                 )
             if len(self._known) >= _KEPT:
                 self._known.pop(next(iter(self._known)))
-            self._known[key] = Blueprint(spec.from_json(row["definition"]), version)
+            self._known[key] = Blueprint(spec.from_json(row["definition"]), version, tuple(files))
         return self._known[key]
 
     def named(self, workflow_id: str, version: str) -> Blueprint:
@@ -119,15 +135,23 @@ class Versions:
         row = self.row(workflow_id)
         with self.store.database.reading() as connection:
             found = workflows.version_rows(connection, workflow_id)
+            files = step_files.of_versions(connection, workflow_id)
         return [
             {
                 "version": each["version"],
                 "is_active": each["version"] == row["active_version"],
                 "created_at": each["created_at"],
                 "created_by": each["created_by"],
+                "files": files.get(each["version"], []),
             }
             for each in found
         ]
+
+    def diff(self, workflow_id: str, first: str, second: str) -> VersionDiff:
+        """What differs between two versions, each a number or as ``named`` takes it."""
+        numbers = [self.named(workflow_id, each).version for each in (first, second)]
+        with self.store.database.reading() as connection:
+            return diff_of(connection, workflow_id, *numbers)
 
     def activate(self, workflow_id: str, version: str) -> int:
         number = self.named(workflow_id, version).version

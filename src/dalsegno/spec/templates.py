@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from dalsegno.model.templates import JobTemplate
 from dalsegno.spec import canonical, documents, expressions, names
 from dalsegno.spec.fields import Fields, kind_of
-from dalsegno.spec.nodes import MapNode, Node, from_plain, plain
+from dalsegno.spec.nodes import MapNode, Mark, Node, from_plain, plain
 from dalsegno.spec.problems import Problems, meant
 from dalsegno.spec.reading.context import Reading, StepTypes
 from dalsegno.spec.reading.params import read_typed
 from dalsegno.spec.reading.tags import read_tags
 
 
+@dataclass(frozen=True)
+class ReadTemplate:
+    template: JobTemplate
+    #: Where its parts stand: see ``Reading.marks``.
+    marks: Mapping[tuple[str, ...], Mark]
+
+
 def read(text: str | bytes, *, file: str = "template", types: StepTypes | None = None) -> JobTemplate:
     """The template that the text defines; raises ``InvalidWorkflow`` with every problem."""
+    return read_with_marks(text, file=file, types=types).template
+
+
+def read_with_marks(text: str | bytes, *, file: str = "template", types: StepTypes | None = None) -> ReadTemplate:
     problems = Problems()
     root = documents.read(text, problems)
     reading = Reading(problems, types or StepTypes())
@@ -26,7 +38,7 @@ def read(text: str | bytes, *, file: str = "template", types: StepTypes | None =
     problems.refuse(file)
     if template is None:
         raise AssertionError("a text without a template must have a problem")
-    return template
+    return ReadTemplate(template, reading.marks)
 
 
 def from_json(data: Mapping[str, Any]) -> JobTemplate:

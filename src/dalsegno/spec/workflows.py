@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from dalsegno.errors import Problem
 from dalsegno.model.workflow import Definition, Workflow
 from dalsegno.spec import checks, documents, expressions
-from dalsegno.spec.nodes import from_plain
+from dalsegno.spec.nodes import Mark, from_plain
 from dalsegno.spec.params.checks import problems_of
 from dalsegno.spec.params.sel import Sel
 from dalsegno.spec.problems import Problems
@@ -23,6 +23,8 @@ class ReadWorkflow:
     definition: Definition
     #: What may be meant so, but is worth a look.
     warnings: tuple[Problem, ...] = ()
+    #: Where its parts stand: see ``Reading.marks``.
+    marks: Mapping[tuple[str, ...], Mark] = field(default_factory=dict)
 
 
 def read(
@@ -46,7 +48,7 @@ def read(
     if now is not None:
         _check_values(definition.workflow, reading, now)
         problems.refuse(file)
-    return ReadWorkflow(definition, problems.warnings)
+    return ReadWorkflow(definition, problems.warnings, reading.marks)
 
 
 def _check_values(workflow: Workflow, reading: Reading, now: datetime) -> None:

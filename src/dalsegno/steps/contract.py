@@ -106,6 +106,12 @@ class WorkLog(Protocol):
     def now(self) -> datetime: ...
 
 
+def nothing_pushed(field: str, name: str) -> str | None:
+    """As ``Work.pushed_file``, of a version without files."""
+    del field, name
+    return None
+
+
 @dataclass(frozen=True)
 class Work:
     """One attempt of one step."""
@@ -125,6 +131,8 @@ class Work:
     references: Mapping[str, str] = field(default_factory=dict)
     #: Puts the values of parameters into a text that comes from a file, where ``start`` needs one.
     filled: Callable[[str], FilledText] = FilledText
+    #: The content of a file as it was pushed, by field, such as ``sql.file``, and name; None: the file itself counts.
+    pushed_file: Callable[[str, str], str | None] = nothing_pushed
     #: What ``start`` returned, once it is stored.
     handle: Mapping[str, Any] | None = None
     #: When the attempt must have ended, if ever.
@@ -151,7 +159,11 @@ class Work:
 
 
 class Runner(Protocol):
-    """How steps of one type run."""
+    """How steps of one type run.
+
+    A runner may also have ``files``, a set of fields such as ``make.file``: what the files that they name hold is part
+    of a version, and ``Fields.source`` gives it. ``file_references`` name files that are not.
+    """
 
     #: What users write as ``type``; upper and lower case do not matter.
     name: ClassVar[str]

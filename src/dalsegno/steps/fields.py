@@ -6,14 +6,48 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import UserError
 from dalsegno.settings import Settings
 from dalsegno.steps.contract import Work
+from dalsegno.steps.file_fields import file_name
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file that a step names: what was pushed of it, or else the file itself."""
+
+    #: Where it is, or would be on this machine.
+    path: Path
+    #: As it was pushed; None: the file itself counts.
+    content: str | None
+
+    @property
+    def copy_name(self) -> str:
+        """What a copy of what was pushed is called in the attempt's folder, like nothing else that is there."""
+        return f"pushed-{self.path.name[-200:]}"
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """The files that its job needs in the attempt's folder."""
+        return {} if self.content is None else {self.copy_name: self.content}
+
+    def runnable(self, folder: Path) -> Path:
+        """What a program can be told to read; ``copies`` are in this folder then."""
+        return self.path if self.content is None else folder / self.copy_name
+
+    def text(self) -> str:
+        if self.content is not None:
+            return self.content.removeprefix("\ufeff")
+        try:
+            return self.path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UserError(f"The file {self.path} is not UTF-8: {error}.", hint="Save it as UTF-8.") from error
 
 
 class Fields:
@@ -28,6 +62,7 @@ class Fields:
             )
         self.block = block
         self.settings = work.settings
+        self._pushed_file = work.pushed_file
         self.values: Mapping[str, Any] = values
         for name in values.keys() - known:
             close = difflib.get_close_matches(name, known, n=1)
@@ -100,12 +135,22 @@ class Fields:
 
     def file(self, name: str) -> Path:
         """A file that must be there."""
-        path = allowed_path(self.required(name), self.settings, f"{self.block}.{name}")
+        field = f"{self.block}.{name}"
+        written = self.required(name)
+        path = allowed_path(file_name(field, written) or written, self.settings, field)
         if not path.is_file():
             raise UserError(
                 f"{self.block}.{name}: there is no file {path}.", hint=f"Paths start from {self.settings.root}."
             )
         return path
+
+    def source(self, name: str) -> SourceFile:
+        """A file as it was pushed, wherever it is now; one that was not pushed must be there."""
+        field = f"{self.block}.{name}"
+        written = file_name(field, self.required(name))
+        if written is not None and (content := self._pushed_file(field, written)) is not None:
+            return SourceFile((self.settings.root / written).resolve(), content)
+        return SourceFile(self.file(name), None)
 
     def folder(self, name: str = "folder") -> Path:
         """The folder that a job runs in: by default the root."""

@@ -36,7 +36,7 @@ class NotebookRunner(ProcessRunner):
 
     def job(self, work: Work) -> Job:
         fields = Fields(work, "notebook", self.fields)
-        notebook, target = fields.file("input_path"), fields.path("output_path")
+        notebook, target = fields.source("input_path"), fields.path("output_path")
         parameters = fields.mapping("parameters")
         refuse_secrets(parameters, work)
         missing = [name for name in ("papermill", "ipykernel") if find_spec(name) is None]
@@ -52,13 +52,14 @@ class NotebookRunner(ProcessRunner):
             work,
             "notebook",
             [
-                *(sys.executable, "-m", "dalsegno.steps.notebook_job", str(notebook), str(prepared(target, work))),
+                *(sys.executable, "-m", "dalsegno.steps.notebook_job"),
+                *(str(notebook.runnable(work.folder)), str(prepared(target, work))),
                 *("--parameters_file", str(work.folder / PARAMETERS_FILE)),
                 *("--log-output", "--no-progress-bar", "--cwd", str(folder)),
                 *fields.texts("papermill_arguments"),
             ],
             folder=folder,
-            files={PARAMETERS_FILE: json.dumps(parameters)},
+            files={PARAMETERS_FILE: json.dumps(parameters), **notebook.copies},
             variables={**import_path(), **fields.variables(), "JUPYTER_RUNTIME_DIR": str(runtime_folder)},
             cleanup=["rm", "-rf", str(runtime_folder)],
         )

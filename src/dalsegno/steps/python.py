@@ -10,11 +10,13 @@ from typing import ClassVar
 
 from dalsegno.errors import UserError
 from dalsegno.steps.contract import Work
-from dalsegno.steps.fields import Fields
+from dalsegno.steps.fields import Fields, SourceFile
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.supervision import Job
 
 SCRIPT_FILE = "script.py"
+#: Runs what was pushed of a file as if it were the file.
+LAUNCHER = Path(__file__).with_name("python_launcher.py")
 
 
 class PythonRunner(ProcessRunner):
@@ -33,7 +35,8 @@ class PythonRunner(ProcessRunner):
                 files = {SCRIPT_FILE: pure_script(fields.required("script"), work)}
                 what = [str(work.folder / SCRIPT_FILE)]
             case "file":
-                what = [str(fields.file("file"))]
+                source = fields.source("file")
+                files, what = source.copies, script_words(source, work)
             case _:
                 what = ["-m", module_name(fields.required("module"))]
         interpreter = fields.text("interpreter")
@@ -45,6 +48,13 @@ class PythonRunner(ProcessRunner):
             files=files,
             variables={**({} if interpreter else import_path(str(folder))), **fields.variables()},
         )
+
+
+def script_words(source: SourceFile, work: Work) -> list[str]:
+    """What tells Python to run a file: beside it are the modules that it imports, whatever was pushed of it."""
+    if source.content is None:
+        return [str(source.path)]
+    return [str(LAUNCHER), str(source.runnable(work.folder)), str(source.path)]
 
 
 def import_path(*folders: str) -> dict[str, str]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from pathlib import Path
 from typing import ClassVar
 
 from dalsegno.errors import UserError
 from dalsegno.steps.contract import Work
-from dalsegno.steps.fields import Fields
+from dalsegno.steps.fields import Fields, SourceFile
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.references import as_variables, unreplaced
 from dalsegno.steps.supervision import Job
 
 SCRIPT_FILE = "script"
+#: Interpreters in which ``-c '. FILE' NAME`` runs FILE with NAME as ``$0``.
+_SHELLS = frozenset({"bash", "sh", "dash", "ash", "ksh"})
 
 
 class ShellRunner(ProcessRunner):
@@ -43,10 +46,19 @@ class ShellRunner(ProcessRunner):
                     ],
                 )
             case "file":
-                command = [*interpreter(fields), str(fields.file("file"))]
+                source = fields.source("file")
+                files, command = source.copies, file_command(interpreter(fields), source, work)
             case _:
-                command = fields.texts("command")
-        return command_job(work, "shell", [*command, *arguments], folder=folder, variables=variables)
+                files, command = {}, fields.texts("command")
+        return command_job(work, "shell", [*command, *arguments], folder=folder, files=files, variables=variables)
+
+
+def file_command(words: list[str], source: SourceFile, work: Work) -> list[str]:
+    """What runs a file; what was pushed of it finds its own path in ``$0``, where the interpreter is a shell."""
+    path = str(source.runnable(work.folder))
+    if source.content is None or Path(words[0]).name not in _SHELLS:
+        return [*words, path]
+    return [*words, "-c", f". {shlex.quote(path)}", str(source.path)]
 
 
 def interpreter(fields: Fields) -> list[str]:

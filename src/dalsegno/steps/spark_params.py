@@ -9,7 +9,8 @@ from pathlib import Path
 from dalsegno.errors import UserError
 from dalsegno.spark.statements import statements
 from dalsegno.steps.contract import FilledText, Work
-from dalsegno.steps.fields import Fields, allowed_path
+from dalsegno.steps.fields import Fields, SourceFile
+from dalsegno.steps.file_fields import file_name
 
 BLOCK = "spark"
 _FOR_SUBMISSION = ("class", "master", "deploy_mode", "packages")
@@ -29,7 +30,7 @@ class Sql:
 class Script:
     """A PySpark script."""
 
-    path: Path
+    source: SourceFile
 
 
 @dataclass(frozen=True)
@@ -108,24 +109,17 @@ def _job(work: Work, fields: Fields) -> tuple[Sql | Script | Jar, tuple[str, ...
     given = fields.required(kind)
     if kind == "jar":
         return Jar(given if "://" in given else str(fields.file("jar"))), ()
-    name = given.strip()
-    suffix = Path(name).suffix.lower() if "\n" not in name else ""
+    name = file_name(f"{BLOCK}.{kind}", given)
+    suffix = Path(name).suffix.lower() if name is not None and "\n" not in name else ""
     if suffix not in (".py", ".sql") and kind == "file":
         raise UserError(f"{BLOCK}.file is {name!r}, expected the name of a .sql or .py file.")
     if suffix == ".py":
-        return Script(_existing(work, name, kind)), ()
+        return Script(fields.source(kind)), ()
     sql, file_text = FilledText(given), None
     if suffix == ".sql":
-        file_text = _existing(work, name, kind).read_text(encoding="utf-8")
+        file_text = fields.source(kind).text()
         sql = work.filled(file_text)
     found = statements(sql.text)
     if not found:
         raise UserError(f"{BLOCK}.{kind} holds no SQL statement.")
     return Sql(tuple(found), file_text), sql.secrets
-
-
-def _existing(work: Work, name: str, kind: str) -> Path:
-    path = allowed_path(name, work.settings, f"{BLOCK}.{kind}")
-    if not path.is_file():
-        raise UserError(f"{BLOCK}.{kind}: there is no file {path}.", hint=f"Paths start from {work.settings.root}.")
-    return path

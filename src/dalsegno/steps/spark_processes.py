@@ -25,8 +25,9 @@ from dalsegno.steps import spark_sessions, supervision
 from dalsegno.steps.attempt_log import AttemptLog
 from dalsegno.steps.capture_file import captures_conf
 from dalsegno.steps.contract import Finished, Running, Started, Work
+from dalsegno.steps.fields import SourceFile
 from dalsegno.steps.processes import ProcessRunner, command_job
-from dalsegno.steps.python import import_path
+from dalsegno.steps.python import import_path, script_words
 from dalsegno.steps.spark_params import BLOCK, Jar, Script, SparkStep, Sql, Submission, spark_step
 from dalsegno.steps.spark_work import SqlWork
 from dalsegno.steps.stamps import stamp, statement_stamp
@@ -96,9 +97,10 @@ def _connected(work: Work, step: SparkStep, script: Script) -> Job:
         kind = PlatformError if failure.kind is FailureKind.PLATFORM else UserError
         raise kind(failure.message, hint=failure.hint) from error
     session.disconnect()
-    variables = {**import_path(str(script.path.parent)), **step.variables, "SPARK_REMOTE": session.address}
-    command = [sys.executable, str(script.path), *step.args]
-    return command_job(work, BLOCK, command, variables=variables, secrets=session.secrets)
+    source = script.source
+    variables = {**import_path(str(source.path.parent)), **step.variables, "SPARK_REMOTE": session.address}
+    command = [sys.executable, *script_words(source, work), *step.args]
+    return command_job(work, BLOCK, command, files=source.copies, variables=variables, secrets=session.secrets)
 
 
 def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
@@ -160,8 +162,12 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
             texts = tracked.texts if tracked else statements
             files[_STATEMENTS] = json.dumps([_told(work, n, each, tracked) for n, each in enumerate(texts, 1)])
             file, args = str(SQL_DRIVER), [_STATEMENTS]
-        case Script(path):
-            file, args = str(path), list(step.args)
+        case Script(source):
+            file, args = str(source.runnable(work.folder)), list(step.args)
+            files |= source.copies
+            if source.content is not None:
+                # What is beside the file is imported from there.
+                variables["PYTHONPATH"] = _with_folder(source, variables.get("PYTHONPATH"))
         case Jar(address):
             file, args = address, list(step.args)
     command = submit_command(
@@ -174,6 +180,10 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
         files=[str(work.folder / name) for name in files if name == _STATEMENTS],
     )
     return command_job(work, BLOCK, command, files=files, variables=variables, secrets=step.secrets)
+
+
+def _with_folder(source: SourceFile, path: str | None) -> str:
+    return os.pathsep.join(filter(None, [str(source.path.parent), path]))
 
 
 def _told(work: Work, number: int, statement: str, tracked: SqlWork | None) -> dict[str, Any]:

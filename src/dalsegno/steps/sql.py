@@ -30,7 +30,7 @@ class SqlRunner(ProcessRunner):
         source = fields.one_of("script", "query", "file")
         order = {
             "url": work.settings.connection(fields.required("connection")).url,
-            "script": fields.file(source).read_text(encoding="utf-8") if source == "file" else fields.required(source),
+            "script": fields.source(source).text() if source == "file" else fields.required(source),
             "args": fields.mapping("args"),
         }
         command = [sys.executable, "-m", "dalsegno.steps.sql_job"]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from dalsegno.store import asking
+from dalsegno.model.step_files import StepFile
+from dalsegno.store import asking, step_files
 from dalsegno.store.asking import Row
 from dalsegno.store.run_tables import breakpoints, templates, versions, workflows
 
 
-def digest_of(definition: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
+def digest_of(definition: Mapping[str, Any], files: Sequence[StepFile] = ()) -> str:
+    """Of all that a version holds: two versions with the same digest are the same."""
+    stored = sorted([each.step_id, each.field, each.name, each.digest] for each in files if each.digest)
+    content = [definition, stored] if stored else definition
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def workflow_row(connection: Connection, workflow_id: str) -> Row | None:
@@ -49,9 +53,11 @@ def add_version(
     is_active: bool,
     by: str,
     now: datetime,
+    files: Sequence[StepFile] = (),
+    contents: Mapping[str, str] | None = None,
 ) -> tuple[int, bool]:
-    """The version that holds this definition, and whether it is a new one: the newest is not repeated."""
-    digest = digest_of(definition)
+    """The version that holds this definition and these files, and whether it is new: the newest is not repeated."""
+    digest = digest_of(definition, files)
     known = asking.row(connection, select(workflows).where(workflows.c.id == workflow_id))
     properties = dict(definition.get("properties") or {})
     if known is None:
@@ -95,6 +101,7 @@ def add_version(
             created_by=by,
         )
     )
+    step_files.add_to_version(connection, workflow_id, version, files, contents or {})
     return version, True
 
 
@@ -129,17 +136,37 @@ def next_run_number(connection: Connection, workflow_id: str) -> int:
 
 
 def save_template(
-    connection: Connection, definition: Mapping[str, Any], job_type: str, version: str, *, by: str, now: datetime
+    connection: Connection,
+    definition: Mapping[str, Any],
+    job_type: str,
+    version: str,
+    *,
+    by: str,
+    now: datetime,
+    files: Sequence[StepFile] = (),
+    contents: Mapping[str, str] | None = None,
 ) -> None:
-    forget_template(connection, job_type, version)
+    """Store a job template with its files in place of the one of the same type and version."""
+    step_files.forget_template(connection, job_type, version)
+    _delete_template(connection, job_type, version)
     connection.execute(
         insert(templates).values(
             job_type=job_type, version=version, definition=dict(definition), changed_at=now, changed_by=by
         )
     )
+    step_files.add_to_template(connection, job_type, version, files, contents or {})
+    step_files.remove_unused(connection)
 
 
 def forget_template(connection: Connection, job_type: str, version: str | None) -> bool:
+    """Whether there was one."""
+    step_files.forget_template(connection, job_type, version)
+    was_there = _delete_template(connection, job_type, version)
+    step_files.remove_unused(connection)
+    return was_there
+
+
+def _delete_template(connection: Connection, job_type: str, version: str | None) -> bool:
     mine = [templates.c.job_type == job_type] + ([templates.c.version == version] if version else [])
     return connection.execute(delete(templates).where(*mine)).rowcount > 0
 

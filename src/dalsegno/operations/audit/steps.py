@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
+from dalsegno.engine.pushed_files import pushed_files
 from dalsegno.engine.records import OpenRun
 from dalsegno.engine.scopes import Scopes, StoreLookup, kind_of
 from dalsegno.engine.starting import evaluated
@@ -130,6 +131,7 @@ class Rehearsal:
                 folder=self.settings.root,
                 settings=self.settings,
                 filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
+                pushed_file=pushed_files(self._scopes, self._open, self._flow, step, self._now),
                 secrets=values.secrets,
             )
         )

@@ -78,7 +78,8 @@ class Reading:
     #: Whether it is the store's own: then what only the system may write is accepted.
     trusted: bool = False
     expressions: list[Written] = field(default_factory=list)
-    #: Where steps and parameters stand, as ("step", id) or ("param", the step's id or "", name).
+    #: Where steps, parameters and the fields of a block stand, as ("step", id), ("param", the step's id or "", name) or
+    #: ("field", the step's id or "", block, name).
     marks: dict[tuple[str, ...], Mark] = field(default_factory=dict)
     #: Ids of all steps, in the order in which they stand.
     ids: list[tuple[str, Mark]] = field(default_factory=list)

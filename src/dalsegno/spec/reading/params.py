@@ -57,8 +57,23 @@ def read_written(
         if owner is not None:
             check_name(name, key, reading, path)
             reading.marks[("param", owner, name)] = key.mark
+            mark_fields(owner, name, node, reading)
         found[name] = value
     return found
+
+
+def mark_fields(owner: str, block: str, node: Node, reading: Reading) -> None:
+    """Remember where each field of a block stands; in JSON, both may be wrapped as ``{"value": …}``."""
+    inside = _unwrapped(node)
+    if not isinstance(inside, MapNode):
+        return
+    for key, field in inside.entries.values():
+        parsed = _KEY.fullmatch(key.text)
+        reading.marks[("field", owner, block, parsed["name"] if parsed else key.text)] = _unwrapped(field).mark
+
+
+def _unwrapped(node: Node) -> Node:
+    return node.entries["value"][1] if isinstance(node, MapNode) and "value" in node.entries else node
 
 
 def _written(
@@ -183,6 +198,7 @@ def read_typed(fields: Fields | None, reading: Reading, *, owner: str | None = N
         if owner is not None:
             check_name(name, key, reading, fields.path)
             reading.marks[("param", owner, name)] = key.mark
+            mark_fields(owner, name, node, reading)
         found[name] = typed(name, node, reading, f"{fields.path}.{name}")
     return found
 

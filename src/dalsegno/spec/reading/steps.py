@@ -22,7 +22,7 @@ from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading import graph
 from dalsegno.spec.reading.context import TEMPLATE, Reading, block_of
-from dalsegno.spec.reading.params import Definitions, read_typed, read_written
+from dalsegno.spec.reading.params import Definitions, mark_fields, read_typed, read_written
 from dalsegno.spec.reading.retries import read_retry_policy, read_timeout
 from dalsegno.spec.reading.signals import read_dependencies, read_outputs
 from dalsegno.spec.reading.tags import read_tags
@@ -184,6 +184,9 @@ def _params(
     found = read_written(outside, reading, fields.path, owner=step_id, blocks=blocks)
     given = read_written(in_block, reading, fields.path)
     if given and block:
+        mark_fields(
+            step_id, block, MapNode(fields.node.mark, {key.text: (key, node) for key, node in in_block}), reading
+        )
         known = found[block].value if block in found and found[block].type is ParamType.MAP else {}
         found[block] = ParamDefinition(ParamType.MAP, {**known, **given})
     return found

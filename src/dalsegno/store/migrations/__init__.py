@@ -15,17 +15,17 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, insert, inspect, select
 
 from dalsegno.errors import UserError
-from dalsegno.store import run_tables, service_tables, work_tables
+from dalsegno.store import file_tables, run_tables, service_tables, work_tables
 from dalsegno.store.database import Database
 from dalsegno.store.failures import Place
 from dalsegno.store.tables import compatibility, metadata, schema_version
 
 #: All tables share ``metadata``, and are in it once these modules are loaded.
-_OTHER_TABLES = (run_tables, service_tables, work_tables)
+_OTHER_TABLES = (run_tables, service_tables, work_tables, file_tables)
 #: The newest step under ``versions``.
-HEAD = "0008"
+HEAD = "0009"
 #: The oldest step whose dalsegno works with a database at ``HEAD``.
-OLDEST = "0008"
+OLDEST = "0009"
 
 
 def migrate(database: Database) -> None:
