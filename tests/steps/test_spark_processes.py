@@ -85,6 +85,16 @@ def test_an_unchanged_script_runs_in_the_session_of_the_attempt(settings: Settin
     assert RUNNER.poll(work, 0) == Finished(Succeeded({"rows": 7, "attempt": work.key, "day": "2026-01-02"}))
 
 
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_what_was_pushed_of_a_script_counts(settings: Settings, is_submitted: bool) -> None:
+    (settings.root / "beside.py").write_text("WORD = 'beside'")
+    work = attempt(settings, "pushed.py", "raise SystemExit('edited')", submit=is_submitted)
+    (settings.root / "pushed.py").unlink()
+    pushed = "from dalsegno import job\nimport beside\njob.output(word=beside.WORD)\n"
+    work = replace(work, pushed_file=lambda field, name: pushed if field == "spark.script" else None)
+    assert outcome_of(work) == Succeeded({"word": "beside"})
+
+
 def test_a_script_that_fails(settings: Settings) -> None:
     failed = outcome_of(attempt(settings, "fail.py", "raise SystemExit('no such day')"))
     assert isinstance(failed, Failed)

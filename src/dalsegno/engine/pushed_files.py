@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 
 from dalsegno.engine.records import OpenRun
 from dalsegno.engine.scopes import Scopes
@@ -22,6 +23,8 @@ def pushed_files(
     A field that the step itself gives is the version's, also if only a run knows which file it names.
     """
 
+    # Whoever asks again, as at the end of a job, is told the same, also if the job template was pushed again since.
+    @cache
     def content(field: str, name: str) -> str | None:
         own = run.blueprint.file_of.get((step.id, field))
         if own is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from dalsegno.errors import UserError
@@ -41,9 +42,11 @@ class _NotText(Exception):
 def files_of_workflow(workflow: Workflow, marks: Marks, settings: Settings, problems: Problems) -> FoundFiles:
     """What is wrong with a file is added to the problems, at the place that names it."""
     reader = _Reader(settings, marks, problems)
+    # Looking for the types of other packages takes milliseconds.
+    fields_of = cache(file_fields)
     for step in workflow.all_steps():
         if isinstance(step, JobStep):
-            reader.read(step.id, step.params, file_fields(step.type))
+            reader.read(step.id, step.params, fields_of(step.type))
     return reader.found()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from dalsegno.errors import DalsegnoError, PlatformError, UserError
@@ -126,6 +127,8 @@ def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
 
 def _note_end(work: Work, ended: Ended, outcome: Outcome) -> None:
     """Record that the driver of submitted SQL has ended, and how; what was not heard stays in doubt."""
+    if not _is_tracked(work):
+        return
     try:
         tracked = tracked_sql(work, spark_step(work))
     except UserError:
@@ -136,6 +139,15 @@ def _note_end(work: Work, ended: Ended, outcome: Outcome) -> None:
         tracked.end_all(outcome.outputs)
     elif ended.reason == "exited":
         tracked.note_driver_ended()
+
+
+def _is_tracked(work: Work) -> bool:
+    """Whether it may be submitted SQL behind captures. No other job's end may depend on a file, or on the store."""
+    block = work.params.get(BLOCK)
+    if work.log_of_work is None or not isinstance(block, Mapping) or block.get("submit") is not True:
+        return False
+    names = [str(block.get(name) or "").strip().lower() for name in ("file", "script")]
+    return not block.get("jar") and not any(name.endswith(".py") for name in names)
 
 
 def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from dalsegno.clock import utc_now
-from dalsegno.errors import DalsegnoError, PlatformError, UserError
+from dalsegno.errors import DalsegnoError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
@@ -77,9 +77,11 @@ def _begun(work: Work) -> SqlThread | Outcome:
         return _GONE
     try:
         step = spark_step(work)
-    except UserError as error:
+    except DalsegnoError as error:
+        # What an earlier process began must not go on beside the next attempt.
         spark_sessions.cleared(work)
-        return Failed(FailureKind.FATAL, error.message, error.hint)
+        kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
+        return Failed(kind, error.message, error.hint)
     if not isinstance(step.job, Sql):
         spark_sessions.cleared(work)
         return _GONE
