@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from dalsegno.engine.jobs import Signals
+from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.listening import Listener
 from dalsegno.engine.node import Node
@@ -66,6 +67,7 @@ class Engine:
         *,
         clock: Callable[[], datetime],
         threads: int,
+        jobs_folder: JobsFolder,
     ) -> None:
         self.store = store
         self.ledger = ledger
@@ -73,6 +75,7 @@ class Engine:
         self.node = node
         self.clock = clock
         self.threads = threads
+        self.jobs_folder = jobs_folder
         self._events: queue.SimpleQueue[Report | Noted | None] = queue.SimpleQueue()
         self._working: dict[tuple[str, str], _Working] = {}
         self._leave = threading.Event()
@@ -143,8 +146,9 @@ class Engine:
             self._save(reports, noted, pool)
             reports, noted = [], []
             self._look(pool)
-        except PlatformError as error:
-            # The store is locked, full or away. What was reported is not lost: it is saved when the store is back.
+        except (PlatformError, OSError) as error:
+            # The store is locked, full or away, or the machine is out of files or memory. What was reported is not
+            # lost: it is saved when the store is back.
             log.warning("the store failed, trying again: %s", error)
             self._put_back(reports, noted)
             threading.Event().wait(_PAUSE_SECONDS)
@@ -214,6 +218,9 @@ class Engine:
         return self._looked + (_WOKEN_SECONDS if self._is_woken else every) - time.monotonic()
 
     def _room(self) -> int:
+        """For how many more steps there is room; for none while this machine cannot keep the files of jobs."""
+        if self.jobs_folder.problem() is not None:
+            return 0
         return self.threads - sum(not each.is_done for each in self._working.values())
 
     # What follows.
@@ -299,7 +306,7 @@ class Engine:
                 self._has_left_steps = self._has_left_steps or bool(bound)
             try:
                 self._save(reports, noted, None)
-            except PlatformError as error:
+            except (PlatformError, OSError) as error:
                 log.warning("the store failed, trying again: %s", error)
                 self._put_back(reports, noted)
 

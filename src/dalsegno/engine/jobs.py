@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -13,22 +14,28 @@ from threading import Event
 from typing import Any
 
 from dalsegno.engine.captures import NOTHING, Consumed
+from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.records import Claim
 from dalsegno.engine.starting import full_refresh_of
 from dalsegno.engine.work_log import WorkLog
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
 from dalsegno.plan.traces import traceparent
+from dalsegno.private_files import make_private_folder
 from dalsegno.settings import Settings
 from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import timeout_of
 from dalsegno.spec.params.evaluation import Scope
 from dalsegno.steps import supervision
-from dalsegno.steps.contract import Executing, FilledText, Finished, Progress, Runner, Work
+from dalsegno.steps.contract import Executing, FilledText, Finished, Progress, Runner, Running, Started, Work
+
+log = logging.getLogger(__name__)
 
 #: How long one look at a job lasts, at first and at most: short jobs should not wait for the engine to notice.
 _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.25
 #: How often the progress of a job is stored at most.
 _PROGRESS_SECONDS = 1.0
+#: How long to wait where the machine itself fails.
+_PAUSE_SECONDS = 0.5
 #: The file in an attempt's folder that says whose it is.
 _KEY = "key"
 
@@ -64,6 +71,7 @@ class Jobs:
     settings: Settings
     runner: Callable[[str], Runner]
     clock: Callable[[], datetime]
+    folder: JobsFolder
 
     def work(
         self,
@@ -126,7 +134,9 @@ class Jobs:
         if work.handle is None:
             if signals.is_to_leave():
                 return Left(is_bound=supervision.is_claimed(work))
-            started = runner.start(work)
+            started = self._started(runner, work, signals)
+            if isinstance(started, Left):
+                return started
             if isinstance(started, Finished):
                 return started.outcome
             work = replace(work, handle=started.handle)
@@ -136,27 +146,62 @@ class Jobs:
                 return self._left(runner, work)
         return self._watch(runner, work, claim, ends_at, signals, note)
 
+    @staticmethod
+    def _started(runner: Runner, work: Work, signals: Signals) -> Started | Finished | Left:
+        """The job; one that runs is not given up because this machine cannot read its files just now."""
+        while True:
+            try:
+                return runner.start(work)
+            except OSError as error:
+                if not supervision.is_claimed(work):
+                    raise
+                log.warning("the job was started, but cannot be found, trying again: %s", error)
+            if signals.is_to_leave():
+                return Left(is_bound=True)
+            time.sleep(_PAUSE_SECONDS)
+
     def _watch(
         self, runner: Runner, work: Work, claim: Claim, ends_at: float, signals: Signals, note: Note
     ) -> Outcome | Left:
         look, told, told_at = _FIRST_LOOK, None, time.monotonic()
         while True:
-            seen = runner.poll(work, look)
+            seen = self._seen(runner, work, look)
             if isinstance(seen, Finished):
                 return seen.outcome
             now = time.monotonic()
             if signals.end.is_set():
-                runner.cancel(work)
+                self._cancelled(runner, work, signals)
                 return Stopped("ended on request")
             if signals.is_to_leave():
                 return self._left(runner, work)
             if now >= ends_at:
-                runner.cancel(work)
+                self._cancelled(runner, work, signals)
                 return Failed(FailureKind.TIMEOUT, "It took longer than its timeout allows.")
             if seen.progress not in (None, told) and now - told_at >= _PROGRESS_SECONDS:
                 told, told_at = seen.progress, now
                 note(claim, {"progress": _plain(seen.progress)})
             look = min(look * 2, _LONGEST_LOOK)
+
+    @staticmethod
+    def _cancelled(runner: Runner, work: Work, signals: Signals) -> None:
+        while True:
+            try:
+                return runner.cancel(work)
+            except OSError as error:
+                if signals.is_to_leave():
+                    raise
+                log.warning("the job cannot be ended, trying again: %s", error)
+                time.sleep(_PAUSE_SECONDS)
+
+    @staticmethod
+    def _seen(runner: Runner, work: Work, patience: float) -> Running | Finished:
+        """How far the job is. Nobody knows if the machine cannot tell; to fail would be to start it twice."""
+        try:
+            return runner.poll(work, patience)
+        except OSError as error:
+            log.warning("it is not known how far the job is, looking again: %s", error)
+            time.sleep(_PAUSE_SECONDS)
+            return Running()
 
     @staticmethod
     def _left(runner: Runner, work: Work) -> Left:
@@ -191,7 +236,7 @@ def attempt_folder(settings: Settings, run: Mapping[str, Any], flow_id: str, ste
 
 
 def _make_folder(folder: Path, key: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(folder)
     if _owner(folder) is None:
         draft = folder / f".{_KEY}"
         draft.write_text(key)

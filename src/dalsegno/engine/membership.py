@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dalsegno.plan.liveness import JOIN_AGAIN_SECONDS, LET_GO_SECONDS
+from dalsegno.private_files import make_private_folder
 from dalsegno.steps.supervisor import elapsing_clock
 
 #: What an abandoned sign of life looks like to whoever cleans up.
@@ -25,7 +26,9 @@ class Membership:
         self._stopwatch = stopwatch
         self._confirmed = began
         self._has_ended = False
-        self._show()
+        # A disk that is full now is shown the next sign of life; without one, no job of ours goes on for long.
+        with suppress(OSError):
+            self._show()
 
     @property
     def is_over(self) -> bool:
@@ -54,7 +57,11 @@ class Membership:
         if self.sign_file is None:
             return
         shown = elapsing_clock() - self._silent_seconds()
-        file = os.open(self.sign_file, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            file = os.open(self.sign_file, os.O_WRONLY | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            make_private_folder(self.sign_file.parent)
+            file = os.open(self.sign_file, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.pwrite(file, f"{shown:020.3f}".encode(), 0)
         finally:
@@ -62,14 +69,14 @@ class Membership:
 
     def remove_sign(self) -> None:
         if self.sign_file is not None:
-            self.sign_file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.sign_file.unlink(missing_ok=True)
 
 
-def made_sign_folder(folder: Path) -> Path:
-    """The folder of signs of life, without those that processes left behind long ago."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for file in folder.iterdir():
-        with suppress(OSError):
-            if time.time() - file.stat().st_mtime > _FORGOTTEN_SECONDS:
-                file.unlink()
-    return folder
+def forget_old_signs(folder: Path) -> None:
+    """Remove the signs of life that processes left behind long ago."""
+    with suppress(OSError):
+        for file in folder.iterdir():
+            with suppress(OSError):
+                if time.time() - file.stat().st_mtime > _FORGOTTEN_SECONDS:
+                    file.unlink()

@@ -22,7 +22,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from dalsegno.engine.machine import boot_of, machine_name, process_began
-from dalsegno.engine.membership import Membership, made_sign_folder
+from dalsegno.engine.membership import Membership, forget_old_signs
 from dalsegno.engine.records import Report
 from dalsegno.errors import PlatformError
 from dalsegno.model.runs import Ending, EndWanted, LeaseLost, TakenOver
@@ -106,13 +106,8 @@ class Node:
     def _sign_file(self, node_id: str) -> Path | None:
         if self.sign_folder is None:
             return None
-        try:
-            return made_sign_folder(self.sign_folder) / node_id
-        except OSError as error:
-            raise PlatformError(
-                f"The folder {self.sign_folder}, for signs of life, cannot be made: {error.strerror}.",
-                hint="Check that this user may write there, or set jobs_folder.",
-            ) from error
+        forget_old_signs(self.sign_folder)
+        return self.sign_folder / node_id
 
     def leave(self, now: datetime, *, has_left_steps: bool) -> None:
         """Work no more; steps that are left are for others of this machine, as if we had died."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +16,13 @@ from dalsegno.engine.subworkflow_turn import SubworkflowTurn
 from dalsegno.engine.turn import Means, Note, Turn
 from dalsegno.errors import DalsegnoError, PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind
-from dalsegno.model.runs import StepStatus
+from dalsegno.model.runs import LeaseLost, StepStatus
 from dalsegno.model.workflow import ForeachStep, JobStep, StepDefinition, SubworkflowStep, WhileStep
 
 log = logging.getLogger(__name__)
+
+#: What the system would answer again, whenever and wherever the step is tried.
+_HOPELESS = frozenset({errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL})
 
 TURNS: dict[type[StepDefinition], type[Turn]] = {
     JobStep: JobTurn,
@@ -49,8 +53,20 @@ class Worker:
             return turn.take()
         except PlatformError as error:
             return turn.ended(Failed(FailureKind.PLATFORM, error.message, error.hint))
+        except (OSError, MemoryError) as error:
+            return self._failed_here(turn, error)
         except DalsegnoError as error:
             return turn.ended(Failed(FailureKind.FATAL, error.message, error.hint))
         except Exception as error:
             log.exception("step failed inside of dalsegno")
             return turn.ended(Failed(FailureKind.FATAL, f"dalsegno itself failed: {type(error).__name__}: {error}"))
+
+    def _failed_here(self, turn: Turn, error: OSError | MemoryError) -> Report:
+        """This machine failed, and no job runs: the step is for another node, or for us when the machine is well."""
+        problem = self.means.jobs.folder.problem_now()
+        if problem is not None:
+            log.warning("the step is left to another node: %s", error)
+            return turn.report(LeaseLost(turn.step.id, turn.state.fence))
+        log.exception("the machine failed")
+        kind = FailureKind.FATAL if isinstance(error, OSError) and error.errno in _HOPELESS else FailureKind.PLATFORM
+        return turn.ended(Failed(kind, f"The machine that ran the step failed: {str(error) or type(error).__name__}."))

@@ -36,6 +36,7 @@ from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.history import MAIN, RawMetadata, branch_heads, parse_metadata
 from dalsegno.model.tables import TableName
+from dalsegno.private_files import OWN_FOLDER, make_private_folder
 from dalsegno.settings import CatalogSettings, CatalogType
 
 _SPARK_TYPES = {CatalogType.REST: "rest", CatalogType.HIVE: "hive", CatalogType.GLUE: "glue"}
@@ -114,7 +115,12 @@ def make_local_folders(catalog: CatalogSettings) -> None:
     """A catalog on SQLite needs the folder of its file, which a first use finds missing."""
     prefix = "sqlite:///"
     if catalog.uri and catalog.uri.startswith(prefix):
-        Path(catalog.uri.removeprefix(prefix)).parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(catalog.uri.removeprefix(prefix)).parent
+        if OWN_FOLDER in folder.parts:
+            make_private_folder(folder)
+        else:
+            # Others may share it.
+            folder.mkdir(parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from dalsegno.engine import notices
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.engine import Engine
 from dalsegno.engine.jobs import Jobs, attempt_folder
+from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.machine import machine_name
 from dalsegno.engine.node import Node
@@ -499,7 +500,8 @@ class Orchestrator:
 
     def engine(self, roots: Sequence[str] | None = None) -> Engine:
         """What runs steps, of these runs and what belongs to them, or of all."""
-        jobs = Jobs(self.settings, runner, self.clock)
+        folder = JobsFolder(self.settings.jobs_path)
+        jobs = Jobs(self.settings, runner, self.clock, folder)
         means = Means(self.store, self.scopes, jobs, self.clock, self.versions.named)
         return Engine(
             self.store,
@@ -509,6 +511,7 @@ class Orchestrator:
             self.node,
             clock=self.clock,
             threads=self.settings.workers,
+            jobs_folder=folder,
         )
 
     def _tidy_up(self, capture_id: str) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from threading import Lock
 
+from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.errors import PlatformError
 from dalsegno.store import Store
 from dalsegno.store.migrations import is_right_schema
@@ -31,6 +32,12 @@ class Pulse:
         with self._lock:
             now = self._stopwatch()
             return {loop: now - at for loop, at in self._beats.items() if now - at > _SILENCE_SECONDS}
+
+
+def jobs_folder_problems(folder: JobsFolder | None) -> list[str]:
+    """Why a node that runs steps claims none. As ``problems``, it names nothing."""
+    failed = folder.problem() if folder is not None else None
+    return [f"The jobs folder cannot be written: {failed}."] if failed else []
 
 
 def problems(store: Store, pulse: Pulse, *, is_stopping: bool) -> list[str]:

@@ -91,7 +91,8 @@ class Service:
     def problems(self) -> list[str]:
         """Why it is not ready to do its work; empty if it is."""
         found = readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
-        return found + self.write_check.problems()
+        jobs_folder = self._engine.jobs_folder if self._engine else None
+        return [*found, *self.write_check.problems(), *readiness.jobs_folder_problems(jobs_folder)]
 
     def run(self) -> None:
         watching = {"triggers": self._watch_triggers, "tables": self._watch_tables, "upkeep": self._keep_up}
@@ -138,7 +139,7 @@ class Service:
                 if time.monotonic() >= look_at:
                     next_at = by_time.fire(self.clock())
                     look_at = time.monotonic() + self._seconds_until(next_at)
-            except PlatformError as error:
+            except (PlatformError, OSError) as error:
                 log.warning("the store failed, trying again: %s", error)
                 continue
             wait = min(max(look_at - time.monotonic(), 0), _SIGNALS_SECONDS)

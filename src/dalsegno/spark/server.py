@@ -29,6 +29,7 @@ from functools import partial
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
+from dalsegno.private_files import OWN_FOLDER, make_private_folder
 from dalsegno.spark.cache import locked
 from dalsegno.spark.jars import POSTGRES_JDBC, SQLITE_JDBC
 from dalsegno.spark.session import defaults, installed_spark, runtime, spark_environment
@@ -85,7 +86,7 @@ class LocalServer:
 
     def ensure(self, say: Say = unsaid) -> Server:
         """The server, which is started unless it runs, and stays for as long as it is used."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(self.folder)
         waiting = partial(say, "Another process is starting Spark; waiting for it.")
         with locked(self.folder / LOCK, on_wait=waiting):
             self.use()
@@ -151,7 +152,7 @@ class LocalServer:
 
 
 def servers_folder(root: Path) -> Path:
-    return root / ".dalsegno" / "spark"
+    return root / OWN_FOLDER / "spark"
 
 
 def running_servers(root: Path) -> Iterator[tuple[Path, Server]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +15,10 @@ from dalsegno.steps.supervision import shown_forms
 class AttemptLog:
     """Written to by those who have no supervisor to do it."""
 
-    def __init__(self, path: Path, secrets: Iterable[str]) -> None:
+    def __init__(self, path: Path, secrets: Iterable[str], *, limit: int) -> None:
         self._path = path
+        #: How many bytes are kept.
+        self._limit = limit
         # The longest first: one may be part of another.
         self._secrets = sorted({form for secret in secrets for form in shown_forms(secret)}, key=len, reverse=True)
 
@@ -22,8 +26,19 @@ class AttemptLog:
         self.write(f"[dalsegno] {text}")
 
     def write(self, text: str) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(self.masked(text).rstrip("\n") + "\n")
+        """What a full disk does not take is lost: a statement that was executed must not be executed twice for it."""
+        line = (self.masked(text).rstrip("\n") + "\n").encode(errors="replace")
+        with suppress(OSError):
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                room = self._limit - os.fstat(file).st_size
+                if len(line) > room >= 0:
+                    end = f"\n[dalsegno] the log is at its limit of {self._limit:,} bytes: the rest is left out\n"
+                    line, room = line[:room] + end.encode(), len(line)
+                if room >= 0:
+                    os.write(file, line)
+            finally:
+                os.close(file)
 
     def masked_outcome(self, outcome: Outcome) -> Outcome:
         if not isinstance(outcome, Failed):

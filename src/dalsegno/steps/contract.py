@@ -157,6 +157,11 @@ class Work:
         """Where the job's output goes."""
         return self.folder / "log"
 
+    @property
+    def log_limit(self) -> int:
+        """How many bytes of it are kept."""
+        return self.settings.log_limit_mb << 20
+
 
 class Runner(Protocol):
     """How steps of one type run.

@@ -57,11 +57,14 @@ def main() -> None:
     if len(body) > BODY_LIMIT:
         _give_up(USERS_FAULT, f"The answer is longer than {BODY_LIMIT:,} bytes.")
     text = body.decode(headers.get_content_charset("utf-8"), errors="replace")
-    with open(os.environ["DALSEGNO_OUTPUT"], "a", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes its time
-        told = {"status_code": status, "response_body": text}
-        if request.get("tell_location") and "Location" in headers:
-            told["location"] = urljoin(url, headers["Location"])
-        file.write(json.dumps(told) + "\n")
+    told = {"status_code": status, "response_body": text}
+    if request.get("tell_location") and "Location" in headers:
+        told["location"] = urljoin(url, headers["Location"])
+    try:
+        with open(os.environ["DALSEGNO_OUTPUT"], "a", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes its time
+            file.write(json.dumps(told) + "\n")
+    except OSError as error:
+        _give_up(PASSING, f"The server answered {status}, but the answer could not be kept: {error.strerror}.")
     _say(f"{request['method']} {request['url']}: {status}, {len(body):,} bytes")
 
 

@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,9 @@ def begin(work: Work) -> Started | Finished:
         handle = {_BEGUN: step.needed(answer)}
     except UserError as error:
         return Finished(Failed(FailureKind.FATAL, error.message, error.hint))
-    _write(work.folder / _ANSWER, handle)
+    # The store has it next. Whoever dies in between asks again, with the same key.
+    with suppress(OSError):
+        _write(work.folder / _ANSWER, handle)
     return Started(handle)
 
 
@@ -85,6 +88,8 @@ def poll(work: Work, patience: float) -> Running | Finished:
             time.sleep(patience)
             return Running(looks.progress)
         time.sleep(max(seconds, 0))
+        # Before the look: where the disk is full, nobody would know that there was one, and there would be no pause.
+        _write(work.folder / _LOOKS, {"number": looks.number, "said": looks.said})
         answer = answer_to(work, step.request("GET", step.poll_url))
     except UserError as error:
         return Finished(Failed(FailureKind.FATAL, error.message, error.hint))
@@ -153,7 +158,7 @@ class _Step:
             cancelling = _inner(work, "http.poll.cancel", polling.mapping("cancel"), _CANCEL_FIELDS)
             method_of(cancelling, "DELETE")
         every = polling.seconds("every", DEFAULT_EVERY)
-        return cls(work, fields, polling, cancelling, every, AttemptLog(work.log, work.secrets))
+        return cls(work, fields, polling, cancelling, every, AttemptLog(work.log, work.secrets, limit=work.log_limit))
 
     @property
     def judges(self) -> bool:

@@ -19,6 +19,7 @@ from dalsegno.job.step import FAILURE
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succeeded
 from dalsegno.steps import supervision
 from dalsegno.steps.contract import Finished, Running, Started, Work
+from dalsegno.steps.disks import write_failure
 from dalsegno.steps.environment import OUTPUT_FILE, job_environment, job_files, refuse_impossible
 from dalsegno.steps.outputs import SIZE_LIMIT, read_outputs
 from dalsegno.steps.supervision import Ended, Job
@@ -33,7 +34,12 @@ _LAST_LINES, _LINE_CHARACTERS, _LAST_BYTES = 5, 400, 64 * 1024
 #: Where Java was when it failed comes after why it did, and is long.
 _JAVA_STACK = re.compile(r"\s+(at \S+\(.*\)|\.\.\. \d+ (more|common frames omitted))")
 #: What the kernel says when it cannot start a process now, but perhaps later.
-_PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
+_PASSING_ERRORS = frozenset(
+    {
+        *(errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY),
+        *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE),
+    }
+)
 
 
 class ProcessRunner:
@@ -147,7 +153,11 @@ def _exit_failure(work: Work, ended: Ended, exit_codes: Mapping[int, FailureKind
     lines = last_lines(work.log)
     if ended.signal is None:
         kind = exit_codes.get(ended.code or 0, FailureKind.USER)
-        return Failed(kind, f"The job ended with exit code {ended.code}.{lines}")
+        message = f"The job ended with exit code {ended.code}.{lines}"
+        if kind is FailureKind.USER and (failed := ended.log_error or write_failure(work.folder)):
+            hint = f"Perhaps that is why it failed: its folder, {work.folder}, could not be written: {failed}."
+            return Failed(FailureKind.PLATFORM, message, hint)
+        return Failed(kind, message)
     known = {number.value: number.name for number in signal.Signals}
     message = f"The job was killed by signal {ended.signal} ({known.get(ended.signal, 'unknown')}).{lines}"
     if ended.signal == signal.SIGKILL:

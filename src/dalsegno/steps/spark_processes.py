@@ -112,7 +112,7 @@ def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
     written = [log.block(BLOCK), *([step.job.file_text] if step.job.file_text is not None else [])]
     conf = {**spark_sessions.overwrite_mode(work.settings), **work.settings.spark_conf, **step.conf}
     names = (conf.get("spark.sql.defaultCatalog", "spark_catalog"), ("default",))
-    say = AttemptLog(work.log, (*work.secrets, *step.secrets)).note
+    say = AttemptLog(work.log, (*work.secrets, *step.secrets), limit=work.log_limit).note
     return SqlWork(
         work,
         log,

@@ -126,7 +126,7 @@ class SqlThread(threading.Thread):
         self.sql = sql
         self.statements: Sequence[str] = sql.statements
         self._tracked: SqlWork | None = None
-        self.log = AttemptLog(work.log, work.secrets)
+        self.log = AttemptLog(work.log, work.secrets, limit=work.log_limit)
         self.progress: Progress | None = None
         self.outcome: Outcome = Failed(FailureKind.PLATFORM, "The thread of the step died.")
         self._session: Session | None = None
@@ -323,8 +323,10 @@ def _record(work: Work, outcome: Outcome) -> None:
         case Stopped(message):
             record = {"stopped": message}
     draft = work.folder / f".{_OUTCOME}"
-    draft.write_text(json.dumps(record))
-    draft.replace(work.folder / _OUTCOME)
+    # On a full disk the session alone knows it, which is enough for whoever looks next.
+    with suppress(OSError):
+        draft.write_text(json.dumps(record))
+        draft.replace(work.folder / _OUTCOME)
 
 
 def _recorded(work: Work) -> Outcome | None:

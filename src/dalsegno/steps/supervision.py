@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,8 @@ class Ended:
     not_killed: tuple[int, ...] = ()
     #: Whether it ran on another machine, as far as can be seen.
     is_elsewhere: bool = False
+    #: Why some of the log could not be written, if so.
+    log_error: str = ""
 
 
 def is_claimed(work: Work) -> bool:
@@ -139,7 +142,9 @@ def poll(work: Work, patience: float) -> Running | Ended:
 
 def cancel(work: Work) -> None:
     """End the job; returns when nothing of it is left. One that was not started never will be."""
-    (work.folder / supervisor.CANCEL).touch(mode=0o600)
+    # Where the disk is full, the signal below reaches a supervisor of this machine.
+    with suppress(OSError):
+        (work.folder / supervisor.CANCEL).touch(mode=0o600)
     # With a handle there was a job, even if its folder was emptied since.
     if work.handle is None and _bury(work, {"reason": "cancelled"}):
         return
@@ -180,7 +185,7 @@ def _launch(work: Work, job: Job) -> None:
         "grace": job.grace,
         "abandoned_after": ABANDONED_SECONDS,
         "cleanup": [str(word) for word in job.cleanup],
-        "log_limit": work.settings.log_limit_mb << 20,
+        "log_limit": work.log_limit,
         "secrets": sorted({form for secret in (*work.secrets, *job.secrets) for form in shown_forms(secret)}),
         "seconds_left": None if work.deadline is None else (work.deadline - utc_now()).total_seconds(),
     }
@@ -204,6 +209,10 @@ def _launch(work: Work, job: Job) -> None:
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
+    if answer.startswith(b"failed "):
+        # It had no claim, so it can begin elsewhere.
+        number = int(answer.split()[1])
+        raise OSError(number, os.strerror(number), str(work.folder))
     # Whatever went wrong: if nobody has the claim now, nobody ever will, and no job runs.
     if answer not in (b"started", b"taken"):
         last_line = complaint.decode(errors="replace").strip().rpartition("\n")[2]
@@ -215,16 +224,19 @@ def _launch(work: Work, job: Job) -> None:
 
 def _bury(work: Work, record: Mapping[str, Any]) -> bool:
     """Take the claim of a job that was not started, so that it never is; false if it was."""
-    draft = work.folder / f".claim-{os.getpid()}-{time.monotonic_ns()}"
-    draft.write_text(json.dumps({"files": [], "cleanup": []}))
+    name = f"-{os.getpid()}-{time.monotonic_ns()}"
+    claim, ended = work.folder / f".claim{name}", work.folder / f".exit{name}"
     try:
-        os.link(draft, work.folder / supervisor.CLAIM)
+        # Both are there before either counts: a full disk must not leave the one without the other.
+        ended.write_text(json.dumps(record))
+        claim.write_text(json.dumps({"files": [], "cleanup": []}))
+        os.link(claim, work.folder / supervisor.CLAIM)
+        ended.replace(work.folder / supervisor.EXIT)
     except FileExistsError:
         return False
     finally:
-        draft.unlink()
-    draft.write_text(json.dumps(record))
-    draft.replace(work.folder / supervisor.EXIT)
+        claim.unlink(missing_ok=True)
+        ended.unlink(missing_ok=True)
     return True
 
 
@@ -251,6 +263,7 @@ def _recorded(work: Work) -> Ended | None:
         record.get("errno"),
         record.get("seconds", 0.0),
         tuple(record.get("not_killed", ())),
+        log_error=record.get("log_error", ""),
     )
 
 

@@ -56,6 +56,12 @@ CLEANUP_SECONDS = 60.0
 #: Larger than any record of an ending. So much of the disk is taken before the job starts, so that a full disk cannot
 #: make a finished job look like a vanished one.
 EXIT_RECORD_SIZE = 4096
+#: Larger than what else is written before the job starts.
+CLAIM_SIZE = 16384
+#: Larger than two numbers of processes.
+GROUP_SIZE = 64
+#: How long to try to write down how a job ended, on a disk that fails.
+RECORD_SECONDS = 60.0
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -135,6 +141,8 @@ class Log:
         self.room = limit - self.tail_size
         self.tail = bytearray()
         self.left_out = 0
+        #: Why some of it could not be written, if so.
+        self.error = ""
 
     def feed(self, chunk: bytes, *, last: bool = False) -> None:
         text = self.mask.feed(chunk, last=last)
@@ -159,7 +167,10 @@ class Log:
         if self.left_out:
             self.note(f"{self.left_out:,} bytes are left out here")
         self._write(bytes(self.tail))
-        os.close(self.file)
+        try:
+            os.close(self.file)
+        except OSError as error:  # a network disk tells it late
+            self.error = os.strerror(error.errno or 0)
 
     def _shorten_tail(self) -> None:
         surplus = len(self.tail) - self.tail_size
@@ -171,8 +182,9 @@ class Log:
         while text:
             try:
                 text = text[os.write(self.file, text) :]
-            except OSError:  # a full disk must not end the job
+            except OSError as error:  # a full disk must not end the job
                 self.left_out += len(text)
+                self.error = os.strerror(error.errno or 0)
                 return
 
 
@@ -334,11 +346,11 @@ def claimed(order: dict[str, Any]) -> int | None:
     pid = os.getpid()
     draft = f".claim-{order['token']}"
     file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    fcntl.flock(file, fcntl.LOCK_EX)
-    # The last two fields of an object that was begun where there was time to import json.
-    os.write(file, f'{order["claim"]}, "pid": {pid}, "start_time": "{start_time(pid)}"}}'.encode())
-    os.fsync(file)
     try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        # The last two fields of an object that was begun where there was time to import json.
+        write_all(file, f'{order["claim"]}, "pid": {pid}, "start_time": "{start_time(pid)}"}}'.encode())
+        os.fsync(file)
         os.link(draft, CLAIM)
     except FileExistsError:
         return None
@@ -346,6 +358,29 @@ def claimed(order: dict[str, Any]) -> int | None:
         os.unlink(draft)
     sync_folder()
     return file
+
+
+def write_all(file: int, text: bytes) -> None:
+    """A disk that is nearly full takes a part at first, and then complains."""
+    while text:
+        text = text[os.write(file, text) :]
+
+
+def reserved(order: dict[str, Any]) -> None:
+    """Take the space that is needed later, while nothing has happened yet: an attempt that cannot begin here has no
+    claim, so it can begin elsewhere.
+    """
+    needed = sum(len(text.encode()) for text in (*order["files"].values(), order["input"] or ""))
+    file = os.open(reserve_of(order), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        write_all(file, b" " * (EXIT_RECORD_SIZE + needed + CLAIM_SIZE))
+        os.ftruncate(file, EXIT_RECORD_SIZE)
+    finally:
+        os.close(file)
+
+
+def reserve_of(order: dict[str, Any]) -> str:
+    return f".{EXIT}-{order['token']}"
 
 
 def sync_folder() -> None:
@@ -386,7 +421,10 @@ class Guardian:
         return elapsing_clock() - self.seen if self.is_known else 0.0
 
     def _sign(self) -> float | None:
-        numbers = [name[len(NODE) :] for name in os.listdir(".") if name.startswith(NODE)]
+        try:
+            numbers = [name[len(NODE) :] for name in os.listdir(".") if name.startswith(NODE)]
+        except OSError:
+            return None
         newest = max((int(number) for number in numbers if number.isdecimal()), default=None)
         if newest is None:
             return None
@@ -421,14 +459,21 @@ class Supervisor:
     def _ask_to_end(self, *_: object) -> None:
         self.asked_to_end = True
 
-    def run(self) -> None:
-        with open(f".{EXIT}", "wb") as reserve:
-            reserve.write(b" " * EXIT_RECORD_SIZE)
+    def begin(self) -> None:
+        """Start the job; an error says that it was not."""
         write_files(self.order["files"], self.order["file_mode"])
+        # Filled in place once the job runs, which a full disk allows.
+        write_files({GROUP: " " * GROUP_SIZE})
         for text in self.order["notes"]:
             self.log.note(text)
         self.job = Job(self.order)
-        write_files({GROUP: f"{self.job.pid} {os.getsid(0)}"})
+
+    def run(self) -> None:
+        try:
+            with open(GROUP, "r+b") as group:
+                group.write(f"{self.job.pid} {os.getsid(0)}".encode())
+        except OSError as error:  # it is needed only if we are killed
+            self.log.error = os.strerror(error.errno or 0)
         tell("started")
         self.has_output = True
         self.poller = select.poll()
@@ -545,14 +590,30 @@ class Supervisor:
             "ended": time.time(),
             "seconds": round(elapsing_clock() - self.start, 3),
             "log_left_out": self.log.left_out,
+            "log_error": self.log.error,
             "not_killed": left[:100],
         }
-        with open(f".{EXIT}", "r+b") as file:
-            file.write(json.dumps(record).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(f".{EXIT}", EXIT)
-        sync_folder()
+        write_record(self.order, json.dumps(record).encode())
+
+
+def write_record(order: dict[str, Any], record: bytes) -> None:
+    """How it ended, for good. While the disk does not take it, the job is neither done nor failed."""
+    until = elapsing_clock() + RECORD_SECONDS
+    while True:
+        try:
+            with open(reserve_of(order), "r+b") as file:
+                file.write(record.ljust(EXIT_RECORD_SIZE))
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(reserve_of(order), EXIT)
+            return sync_folder()
+        except FileNotFoundError:
+            # The folder was emptied, or is gone.
+            return None
+        except OSError:
+            if elapsing_clock() > until:
+                raise
+            time.sleep(1.0)
 
 
 def tell(word: str) -> None:
@@ -584,12 +645,30 @@ def main() -> None:
         # Whoever wants it started slept for so long that another machine may have started it by now.
         tell("abandoned")
         return
-    claim = claimed(order)
+    try:
+        reserved(order)
+        claim = claimed(order)
+    except OSError as error:
+        remove_files({reserve_of(order): ""})
+        tell(f"failed {error.errno}")
+        return
     if claim is None:
+        remove_files({reserve_of(order): ""})
         tell("taken")
         return
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    Supervisor(order, guardian).run()
+    try:
+        supervisor = Supervisor(order, guardian)
+        supervisor.begin()
+    except OSError as error:
+        remove_files(order["files"])
+        import json  # noqa: PLC0415 - it would keep a job waiting
+
+        record = {"reason": "not_started", "error": f"{error.strerror}: {error.filename}", "errno": error.errno}
+        write_record(order, json.dumps(record).encode())
+        tell("started")
+        return
+    supervisor.run()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError
 
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.private_files import close_to_others, make_private_file, make_private_folder
 from dalsegno.store.failures import Place
 
 try:
@@ -211,12 +212,19 @@ def _postgres_engine(url: URL, dumps: Any) -> Engine:
 def _sqlite_engine(url: URL, dumps: Any, *, foreign_keys: bool) -> Engine:
     path = Path(str(url.database))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
+        # An address of SQLite's own form is SQLite's matter.
+        if not path.name.startswith("file:"):
+            make_private_file(path)
     except OSError as error:
         raise PlatformError(
             f"The folder {path.parent} for the database cannot be made: {error.strerror}.",
             hint="Check that this user may write there, or name another file in the store's url.",
         ) from error
+    # SQLite gives the files that it makes beside it the same mode.
+    for file in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "journal"))):
+        if file.is_file():
+            close_to_others(file)
     engine = create_engine(url, module=sqlite, connect_args={"timeout": PATIENCE_SECONDS}, json_serializer=dumps)
 
     @event.listens_for(engine, "connect")
