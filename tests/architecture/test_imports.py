@@ -14,7 +14,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # What user code imports stands alone.
     frozenset({"hints", "job"}),
     frozenset({"errors"}),
-    frozenset({"clock"}),
+    frozenset({"clock", "private_files"}),
     frozenset({"settings", "model"}),
     frozenset({"plan", "spec"}),
     frozenset({"iceberg", "spark", "store"}),

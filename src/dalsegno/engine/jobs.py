@@ -163,9 +163,18 @@ class Jobs:
     def _watch(
         self, runner: Runner, work: Work, claim: Claim, ends_at: float, signals: Signals, note: Note
     ) -> Outcome | Left:
-        look, told, told_at = _FIRST_LOOK, None, time.monotonic()
+        look, told, told_at, failed = _FIRST_LOOK, None, time.monotonic(), ""
         while True:
-            seen = self._seen(runner, work, look)
+            try:
+                seen = runner.poll(work, look)
+                failed = ""
+            except OSError as error:
+                # Nobody knows how far the job is; to fail would be to start it twice.
+                if str(error) != failed:
+                    failed = str(error)
+                    log.warning("the machine cannot tell how far the job is, looking again: %s", error)
+                time.sleep(_PAUSE_SECONDS)
+                seen = Running()
             if isinstance(seen, Finished):
                 return seen.outcome
             now = time.monotonic()
@@ -192,16 +201,6 @@ class Jobs:
                     raise
                 log.warning("the job cannot be ended, trying again: %s", error)
                 time.sleep(_PAUSE_SECONDS)
-
-    @staticmethod
-    def _seen(runner: Runner, work: Work, patience: float) -> Running | Finished:
-        """How far the job is. Nobody knows if the machine cannot tell; to fail would be to start it twice."""
-        try:
-            return runner.poll(work, patience)
-        except OSError as error:
-            log.warning("it is not known how far the job is, looking again: %s", error)
-            time.sleep(_PAUSE_SECONDS)
-            return Running()
 
     @staticmethod
     def _left(runner: Runner, work: Work) -> Left:

@@ -94,7 +94,6 @@ class Figures:
         yield Figure("dalsegno_captured_rows", "Rows that were captured, or committed.", by_capture, self._rows, True)
         yield Figure("dalsegno_captured_bytes", "The same in bytes.", by_capture, self._bytes, True)
         yield _one("dalsegno_store_errors", "Transactions that failed.", self.store.database.failures, True)
-        yield write_age(self.store)
 
     # What is so now.
 
@@ -160,9 +159,12 @@ class Figures:
         )
 
 
-def write_age(store: Store) -> Figure:
-    """It is known although the store is away."""
-    return _one("dalsegno_store_write_age_seconds", "Seconds since this node last wrote.", store.database.write_age)
+def own_figures(store: Store, *, can_run_jobs: bool) -> list[Figure]:
+    """What this node knows of itself, although the store may be away."""
+    return [
+        _one("dalsegno_store_write_age_seconds", "Seconds since this node last wrote.", store.database.write_age),
+        _one("dalsegno_jobs_folder_up", "Whether this node could write its jobs folder.", float(can_run_jobs)),
+    ]
 
 
 def _freshness(marks: Sequence[Mapping[str, object]], now: datetime) -> dict[tuple[str, ...], float]:

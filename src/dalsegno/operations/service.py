@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from dalsegno.clock import utc_now
 from dalsegno.engine.engine import Engine
+from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.lease import Lease
 from dalsegno.engine.node import Node
 from dalsegno.engine.signal_triggers import SignalTriggers
@@ -91,8 +92,14 @@ class Service:
     def problems(self) -> list[str]:
         """Why it is not ready to do its work; empty if it is."""
         found = readiness.problems(self.store, self.pulse, is_stopping=self._stopping.is_set())
-        jobs_folder = self._engine.jobs_folder if self._engine else None
-        return [*found, *self.write_check.problems(), *readiness.jobs_folder_problems(jobs_folder)]
+        return [*found, *self.write_check.problems(), *readiness.jobs_folder_problems(self._jobs_folder())]
+
+    def can_run_jobs(self) -> bool:
+        """Whether the jobs folder can be written, if this node needs one."""
+        return not readiness.jobs_folder_problems(self._jobs_folder())
+
+    def _jobs_folder(self) -> JobsFolder | None:
+        return self._engine.jobs_folder if self._engine else None
 
     def run(self) -> None:
         watching = {"triggers": self._watch_triggers, "tables": self._watch_tables, "upkeep": self._keep_up}

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from dalsegno.errors import DalsegnoError, DataError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.runs import Ending
-from dalsegno.operations.figures import Figures, write_age
+from dalsegno.operations.figures import Figure, Figures, own_figures
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.plain_values import error_fields, plain
 from dalsegno.operations.service import Service
@@ -52,7 +52,7 @@ class Api:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.metrics = Metrics(self._figures, service.clock, lambda: [write_age(service.store)])
+        self.metrics = Metrics(self._figures, service.clock, self._own_figures)
 
     def app(self) -> Starlette:
         app = Starlette(
@@ -72,6 +72,9 @@ class Api:
         # A redirect would lead to whatever host the request names.
         app.router.redirect_slashes = False
         return app
+
+    def _own_figures(self) -> list[Figure]:
+        return own_figures(self.service.store, can_run_jobs=self.service.can_run_jobs())
 
     def _figures(self) -> Figures:
         return Figures(self.service.store, self.service.clock(), self.service.node_id)

@@ -28,9 +28,9 @@ class Metrics(Collector):
         self,
         figures: Callable[[], Figures],
         clock: Callable[[], datetime],
-        without_store: Callable[[], list[Figure]] = list,
+        own_figures: Callable[[], list[Figure]] = list,
     ) -> None:
-        self._make, self._clock, self._without_store = figures, clock, without_store
+        self._make, self._clock, self._own_figures = figures, clock, own_figures
         self._lock = Lock()
         self._figures: Figures | None = None
         self._known: list[Metric] = []
@@ -60,9 +60,9 @@ class Metrics(Collector):
             found = self._figures.read(self._clock())
         except PlatformError as error:
             log.warning("the store failed, so there are no metrics: %s", error)
-            is_up, found = False, self._without_store()
+            is_up, found = False, []
         up = GaugeMetricFamily("dalsegno_store_up", "Whether the store could be read.", value=float(is_up))
-        return [up, *map(_metric, found)]
+        return [up, *map(_metric, [*found, *self._own_figures()])]
 
 
 def _metric(figure: Figure) -> Metric:
