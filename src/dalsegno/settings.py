@@ -22,6 +22,8 @@ from dalsegno.errors import SettingsError, UnknownName
 
 FILE_NAME = "dalsegno.toml"
 ENVIRONMENT_PREFIX = "DALSEGNO_"
+#: What is found out, and cannot be set.
+_FOUND = {"root", "settings_file"}
 
 
 class CatalogType(StrEnum):
@@ -104,6 +106,8 @@ class Settings:
 
     #: The folder that relative paths start from: where the settings file is.
     root: Path
+    #: The settings file, if there is one.
+    settings_file: Path | None = None
     #: Where captures and checkpoints are remembered: a SQLite or PostgreSQL URL.
     store: str = "sqlite:///.dalsegno/dalsegno.db"
     #: The catalog meant by a table name that names none.
@@ -203,7 +207,7 @@ def load(
         raise SettingsError(f"The settings file {named} does not exist.", hint="Create it, or name another one.")
     found = named or _nearest_file(working_folder)
     values = _flat(_read(found)) if found else {}
-    _refuse_unknown(values, _names(Settings) - {"root"}, f"{found or FILE_NAME}")
+    _refuse_unknown(values, _names(Settings) - _FOUND, f"{found or FILE_NAME}")
     values |= _from_environment(environment)
     values |= {name: value for name, value in flags.items() if value is not None}
     root = found.resolve().parent if found else working_folder.resolve()
@@ -214,7 +218,10 @@ def load(
     catalogs = {name: _catalog(name, table, environment) for name, table in tables.items()}
     values["connections"] = _connections(values.get("connections", {}), environment)
     values["notifications"] = _channels(values.get("notifications", {}), environment)
-    settings = Settings(root=root, **_checked(Settings, _expanded(values, environment), "the settings"))
+    settings_file = found.resolve() if found else None
+    settings = Settings(
+        root=root, settings_file=settings_file, **_checked(Settings, _expanded(values, environment), "the settings")
+    )
     if settings.spark_remote and not settings.spark_remote.startswith("sc://"):
         raise SettingsError(f"spark.remote is {settings.spark_remote!r}, expected sc://HOST:PORT.")
     settings = replace(settings, catalogs=catalogs or {settings.default_catalog: _embedded(settings.default_catalog)})
@@ -247,7 +254,7 @@ def _flat(values: dict[str, Any]) -> dict[str, Any]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name in _names(Settings) - {"root", "catalogs", "connections", "notifications", "secrets", "spark_conf"}:
+    for name in _names(Settings) - _FOUND - {"catalogs", "connections", "notifications", "secrets", "spark_conf"}:
         text = environment.get(f"{ENVIRONMENT_PREFIX}{name.upper()}")
         if text is None:
             continue

@@ -70,7 +70,7 @@ def rows(text: str) -> dict[str, str]:
 
 def test_general_settings() -> None:
     general = rows(section(read("settings.md"), "## General"))
-    elsewhere = {"root", "catalogs", "connections", "notifications", "secrets"}
+    elsewhere = {"root", "settings_file", "catalogs", "connections", "notifications", "secrets"}
     expected = [item for item in fields(Settings) if item.name not in elsewhere and not item.name.startswith("spark_")]
     assert set(general) == {item.name for item in expected}
     for item in expected:

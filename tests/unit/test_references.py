@@ -12,10 +12,13 @@ import fsspec
 import pytest
 
 from dalsegno.errors import PlatformError, UnknownName, UserError
+from dalsegno.operations.backup import back_up
 from dalsegno.operations.references import ReferencedFiles
+from dalsegno.settings import Settings
 from dalsegno.spec.documents import BYTES
 from dalsegno.spec.files import Reference, references, resolve_files, with_files
 from dalsegno.spec.workflows import read
+from dalsegno.store import Store
 
 
 @pytest.fixture
@@ -26,6 +29,10 @@ def folder(tmp_path: Path) -> Path:
     (found / "sql" / "inner.sql").write_bytes(b"\xef\xbb\xbfSELECT 2")
     (tmp_path / "secret").write_text("do not read me", encoding="utf-8")
     return found
+
+
+def located(folder: Path, location: str) -> ReferencedFiles:
+    return ReferencedFiles.beside(folder, Settings(root=folder, files_location=location))
 
 
 def test_texts() -> None:
@@ -64,7 +71,7 @@ Workflow:
         Reference("FILE", "sql/inner.sql"),
         Reference("GS", "my.sql"),
     ]
-    pinned = with_files(definition, ReferencedFiles.beside(folder, "."))
+    pinned = with_files(definition, located(folder, "."))
     assert pinned.workflow.params["q"].value == "SELECT ${a}\n"
     inner = next(step for step in pinned.workflow.all_steps() if step.id == "a")
     assert inner.params["spark"].value["script"].value == "-- first; SELECT 2"
@@ -74,33 +81,33 @@ Workflow:
 
 
 def test_where_names_begin(folder: Path) -> None:
-    assert ReferencedFiles.beside(folder, "sql")(Reference("FILE", "inner.sql")) == "SELECT 2"
+    assert located(folder, "sql")(Reference("FILE", "inner.sql")) == "SELECT 2"
     memory = fsspec.filesystem("memory")
     memory.pipe("/flows/far.sql", b"SELECT 3")
-    far = ReferencedFiles.beside(folder, "memory://flows/")
+    far = located(folder, "memory://flows/")
     assert far(Reference("S3", "far.sql")) == "SELECT 3"
     address = (folder / "sql").as_uri()
-    assert ReferencedFiles(address)(Reference("S3", "inner.sql")) == "SELECT 2"
+    assert located(folder, address)(Reference("S3", "inner.sql")) == "SELECT 2"
 
 
 @pytest.mark.parametrize("name", ["../secret", "sql/../../secret", "/etc/hostname", "file:///etc/hostname", "link"])
 def test_nothing_outside_is_read(folder: Path, name: str) -> None:
     (folder / "link").symlink_to(folder.parent / "secret")
     with pytest.raises(UserError, match="leads out of"):
-        ReferencedFiles.beside(folder, ".")(Reference("FILE", name))
+        located(folder, ".")(Reference("FILE", name))
 
 
 def test_nothing_above_an_address_is_read() -> None:
     with pytest.raises(UserError, match="leads out of"):
-        ReferencedFiles("memory://flows")(Reference("S3", "../far.sql"))
+        located(Path(), "memory://flows")(Reference("S3", "../far.sql"))
 
 
 def test_what_cannot_be_read(folder: Path) -> None:
-    read_file = ReferencedFiles.beside(folder, ".")
+    read_file = located(folder, ".")
     with pytest.raises(UnknownName, match="files_location"):
         read_file(Reference("S3", "none.sql"))
     with pytest.raises(UnknownName, match="is not there"):
-        ReferencedFiles("memory://flows")(Reference("S3", "none.sql"))
+        located(Path(), "memory://flows")(Reference("S3", "none.sql"))
     with pytest.raises(UserError, match="expected s3://"):
         read_file(Reference("S3", "gs://bucket/x"))
     (folder / "large").write_bytes(b"x" * (BYTES + 1))
@@ -110,7 +117,7 @@ def test_what_cannot_be_read(folder: Path) -> None:
     with pytest.raises(UserError, match="not UTF-8"):
         read_file(Reference("FILE", "binary"))
     with pytest.raises(PlatformError, match="cannot be read"):
-        ReferencedFiles("nowhere://flows")(Reference("S3", "x.sql"))
+        located(folder, "nowhere://flows")(Reference("S3", "x.sql"))
 
 
 class Objects(BaseHTTPRequestHandler):
@@ -150,16 +157,57 @@ def object_store(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
-def test_s3(object_store: str) -> None:
-    assert ReferencedFiles(".")(Reference("S3", "s3://bucket/sql/far.sql")) == "SELECT 'far away'"
-    assert ReferencedFiles("s3://bucket/sql")(Reference("S3", "far.sql")) == "SELECT 'far away'"
+def test_s3(object_store: str, folder: Path) -> None:
+    assert located(folder, ".")(Reference("S3", "s3://bucket/sql/far.sql")) == "SELECT 'far away'"
+    far = located(folder, "s3://bucket/sql")
+    assert far(Reference("S3", "far.sql")) == "SELECT 'far away'"
     with pytest.raises(UnknownName, match=r"s3://bucket/sql/other\.sql, which is not there"):
-        ReferencedFiles("s3://bucket/sql")(Reference("S3", "other.sql"))
+        far(Reference("S3", "other.sql"))
 
 
-def test_google_cloud(object_store: str) -> None:
-    elsewhere = f"?scheme=http&endpoint_override={quote(object_store)}"
-    name = f"gs://anonymous@bucket/sql/far.sql{elsewhere}"
-    assert ReferencedFiles(".")(Reference("GS", name)) == "SELECT 'far away'"
+def test_google_cloud(object_store: str, folder: Path) -> None:
+    """The settings may name another server."""
+    far = located(folder, f"gs://anonymous@bucket/sql?scheme=http&endpoint_override={quote(object_store)}")
+    assert far(Reference("GS", "far.sql")) == "SELECT 'far away'"
     with pytest.raises(UnknownName):
-        ReferencedFiles(".")(Reference("GS", f"gs://anonymous@bucket/none{elsewhere}"))
+        far(Reference("GS", "none"))
+
+
+@pytest.mark.parametrize("location", [".", "s3://bucket/sql"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "s3://bucket/sql/far.sql?scheme=http&endpoint_override={server}",
+        "s3://bucket/sql/far.sql?",
+        "s3://bucket/sql/far.sql#x",
+        "s3://key:secret@bucket/sql/far.sql",
+        "s3://bucket@{server}/sql/far.sql",
+        "s3a://bucket/x::file:///etc/hostname",
+    ],
+)
+def test_a_reference_names_no_server(object_store: str, folder: Path, location: str, name: str) -> None:
+    with pytest.raises(UserError, match="more than the place of a file"):
+        located(folder, location)(Reference("S3", name.format(server=object_store)))
+
+
+@pytest.mark.parametrize("name", ["far.sql?endpoint_override={server}", "far.sql#x", "x::other.sql"])
+def test_a_relative_reference_names_no_server(object_store: str, folder: Path, name: str) -> None:
+    with pytest.raises(UserError, match="more than the place of a file"):
+        located(folder, "s3://bucket/sql")(Reference("S3", name.format(server=object_store)))
+
+
+@pytest.mark.parametrize("name", ["..%2Fsecret", "%2e%2e/secret", "link"])
+def test_nothing_outside_of_an_address_of_a_folder_is_read(folder: Path, name: str) -> None:
+    (folder / "link").symlink_to(folder.parent / "secret")
+    with pytest.raises(UserError):
+        located(folder, folder.as_uri())(Reference("S3", name))
+
+
+@pytest.mark.parametrize("name", ["dalsegno.toml", ".dalsegno/dalsegno.db", "link", "copy.sql"])
+def test_nothing_of_dalsegnos_own_is_read(folder: Path, name: str) -> None:
+    with Store.open(f"sqlite:///{folder}/.dalsegno/dalsegno.db") as store:
+        back_up(store, folder / "copy.sql")
+    (folder / "dalsegno.toml").write_text("secrets = {a = 'b'}")
+    (folder / "link").symlink_to(folder / "dalsegno.toml")
+    with pytest.raises(UserError, match="dalsegno's own"):
+        located(folder, ".")(Reference("FILE", name))

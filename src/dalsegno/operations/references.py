@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
 from dalsegno.errors import PlatformError, UnknownName, UserError
+from dalsegno.settings import Settings
 from dalsegno.spec.documents import BYTES
 from dalsegno.spec.files import Reference
+from dalsegno.steps.own_files import refuse_own
 
 #: Left to itself, PyArrow tries for a quarter of an hour to find somebody's credentials for Google Cloud.
 _PATIENCE = "retry_limit_seconds=30"
@@ -23,11 +27,15 @@ class ReferencedFiles:
     """
 
     location: str
+    settings: Settings
 
     @classmethod
-    def beside(cls, folder: Path, location: str) -> ReferencedFiles:
+    def beside(cls, folder: Path, settings: Settings) -> ReferencedFiles:
         """As the setting ``files_location`` says; it may be relative to the folder of the workflow's file."""
-        return cls(location if "://" in location else str((folder / location).resolve()))
+        location = settings.files_location
+        if location.startswith("file:"):
+            location = url2pathname(urlsplit(location).path)
+        return cls(location if "://" in location else str((folder / location).resolve()), settings)
 
     def __call__(self, reference: Reference) -> str:
         written = f"${reference.kind}{{{reference.name}}}"
@@ -38,12 +46,15 @@ class ReferencedFiles:
                 hint="Correct the address, or use $S3{…}, $GS{…} or $FILE{…} as it fits.",
             )
         if has_scheme and scheme != "file":
-            return _read_address(reference.name, written)
+            return _read_address(_plain_address(reference.name, written), written)
         name = reference.name.removeprefix("file://")
         if "://" in self.location and not has_scheme:
-            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(unquote(name)).parts:
                 raise _outside(written, self.location)
-            return _read_address(f"{self.location.rstrip('/')}/{name}", written)
+            # The settings may name another server behind a question mark; a workflow may not.
+            place, _, query = self.location.partition("?")
+            address = f"{place.rstrip('/')}/{_plain_address(name, written)}"
+            return _read_address(f"{address}?{query}" if query else address, written)
         return self._read_local(name, written)
 
     def _read_local(self, name: str, written: str) -> str:
@@ -52,11 +63,23 @@ class ReferencedFiles:
         path = (root / name).resolve()
         if not path.is_relative_to(root):
             raise _outside(written, str(root))
+        refuse_own(path, self.settings, written)
         if not path.is_file():
             raise _missing(written, str(path))
         if path.stat().st_size > BYTES:
             raise _too_large(written)
         return _decoded(path.read_bytes(), written)
+
+
+def _plain_address(address: str, written: str) -> str:
+    """Refuse what says more than where a file is: a query can name another server, which would get a signed request."""
+    parts = urlsplit(address)
+    if parts.query or parts.fragment or "@" in parts.netloc or any(mark in address for mark in ("?", "#", "::")):
+        raise UserError(
+            f"{written} holds more than the place of a file.",
+            hint="Write it without user, query (?) and fragment (#), such as $S3{s3://bucket/folder/file.sql}.",
+        )
+    return address
 
 
 def _read_address(address: str, written: str) -> str:

@@ -14,6 +14,7 @@ from dalsegno.errors import UserError
 from dalsegno.settings import Settings
 from dalsegno.steps.contract import Work
 from dalsegno.steps.file_fields import file_name
+from dalsegno.steps.own_files import refuse_own
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -181,4 +182,5 @@ def allowed_path(text: str, settings: Settings, where: str) -> Path:
             f"{where}: {text} is outside of {', '.join(map(str, folders))}.",
             hint="Move it there, or add its folder to the setting job_folders.",
         )
+    refuse_own(path, settings, where)
     return path
