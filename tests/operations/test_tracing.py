@@ -39,6 +39,14 @@ def spans(posted: Posted) -> list[dict[str, Any]]:
     return found
 
 
+def test_a_redirect_is_not_followed(receiver: HttpReceiver) -> None:
+    """The headers may hold a token."""
+    receiver.answers = [302, 200]
+    with pytest.raises(PlatformError, match="answered 302"):
+        Collector(f"{receiver.url}/v1/traces", {"x-key": "secret"}).take([])
+    assert [posted.path for posted in receiver.posted] == ["/v1/traces"]
+
+
 def test_a_run_that_has_ended_is_told(either_place: Place, clock: Clock, receiver: HttpReceiver) -> None:
     either_place.push("w", noop("a", "b"), noop("b"))
     either_place.run("w")

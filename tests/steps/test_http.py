@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import shutil
@@ -16,6 +17,7 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -165,6 +167,53 @@ def test_redirects(tmp_path: Path, server: Server) -> None:
     assert "authorization" not in server.asked[1][2]
 
 
+@pytest.mark.parametrize("name", ["X-Api-Key", "X-Auth-Token", "Cookie", "Proxy-Authorization", "X-Vault-Token"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_what_looks_like_a_secret_stays_with_its_host(tmp_path: Path, server: Server, name: str, status: int) -> None:
+    other = server.url("/there", host="localhost")
+    block = {"url": server.url(f"/{status}/{other}"), "headers": {name: "x", "Accept": "text/plain"}}
+    outputs(HTTP, call(tmp_path, block, allow=("127.0.0.1", "localhost")))
+    assert name.lower() in server.asked[0][2]
+    assert name.lower() not in server.asked[1][2]
+    assert server.asked[1][2]["accept"] == "text/plain"
+
+
+SECRET = "hunter2+and/more"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SECRET,
+        f"before {SECRET} after",
+        quote(SECRET, safe=""),
+        base64.b64encode(f"user:{SECRET}".encode()).decode(),
+        base64.urlsafe_b64encode(f"a:{SECRET}:b".encode()).decode(),
+        base64.b64encode(f"ab:{SECRET}".encode()).decode(),
+        SECRET.encode().hex(),
+    ],
+)
+def test_a_header_with_a_secret_stays_with_its_host(tmp_path: Path, server: Server, value: str) -> None:
+    other = server.url("/there", host="localhost")
+    block = {"url": server.url(f"/302/{other}"), "headers": {"X-Team": value, "X-Other": "a"}}
+    outputs(HTTP, call(tmp_path, block, allow=("127.0.0.1", "localhost"), secrets=(SECRET,)))
+    assert ["x-team" in headers for _, _, headers, _ in server.asked] == [True, False]
+    assert server.asked[1][2]["x-other"] == "a"
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_body_with_a_secret_stays_with_its_host(tmp_path: Path, server: Server, status: int) -> None:
+    other = server.url("/there", host="localhost")
+    block = {"url": server.url(f"/{status}/{other}"), "method": "POST", "body": {"password": 'hun"ter2'}}
+    allow = ("127.0.0.1", "localhost")
+    failed = failure(HTTP, call(tmp_path, block, allow=allow, secrets=('hun"ter2',)))
+    assert (failed.kind, "the body holds a secret" in failed.message) == (FailureKind.FATAL, True)
+    assert len(server.asked) == 1
+    # The same host may have it; and where the body is left out, there is nothing to keep.
+    outputs(HTTP, call(tmp_path, {**block, "url": server.url(f"/{status}/../there")}, secrets=('hun"ter2',)))
+    outputs(HTTP, call(tmp_path, {**block, "url": server.url(f"/303/{other}")}, allow=allow, secrets=('hun"ter2',)))
+
+
 def test_endless_redirects(tmp_path: Path, server: Server) -> None:
     failed = failure(HTTP, call(tmp_path, {"url": server.url("/loop")}))
     assert (failed.kind, "more than 5 redirects" in failed.message) == (FailureKind.FATAL, True)
@@ -210,6 +259,29 @@ def test_private_addresses_are_not_called(tmp_path: Path, server: Server, host: 
     assert failed.kind is FailureKind.FATAL, failed
     assert "http_allow" in failed.message
     assert not server.asked
+
+
+NOT_PUBLIC = """
+0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.100.100.200 100.127.255.255 127.0.0.1 127.255.255.254 168.63.129.16
+169.254.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.0.0.0 192.0.0.8 192.0.0.9 192.0.0.170 192.0.0.192 192.0.0.255
+192.0.2.1 192.88.99.1 192.168.0.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1
+255.255.255.255
+:: ::1 ::7f00:1 ::ffff:127.0.0.1 ::ffff:192.0.0.8 ::ffff:169.254.169.254 ::ffff:0:7f00:1 64:ff9b::7f00:1
+64:ff9b::a9fe:a9fe 64:ff9b:1::7f00:1 100::1 2001::1 2001:0:4136:e378:8000:63bf:3fff:fdd2 2001:2::1 2001:10::1 2001:20::1
+2001:db8::1 2002:7f00:1:: 2002:808:808:: 3fff::1 5f00::1 fc00::1 fd00:ec2::254 fe80::1 fec0::1 ff02::1 ff0e::1
+"""
+PUBLIC = """
+1.1.1.1 8.8.8.8 100.63.255.255 100.128.0.1 126.255.255.255 128.0.0.1 169.253.1.1 172.15.1.1 172.32.0.1 191.255.255.255
+192.0.1.1 192.167.1.1 198.17.1.1 198.20.1.1 223.255.255.255 ::ffff:8.8.8.8 64:ff9b::808:808
+2001:4860:4860::8888 2606:4700:4700::1111 2a00:1450::1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_public"), [*((each, False) for each in NOT_PUBLIC.split()), *((each, True) for each in PUBLIC.split())]
+)
+def test_the_table_of_addresses(text: str, is_public: bool) -> None:
+    assert http_job.may_call(ipaddress.ip_address(text), []) is is_public
 
 
 @given(st.ip_addresses())

@@ -169,6 +169,19 @@ def test_who_gets_which_headers(tmp_path: Path, server: JobServer) -> None:
         assert other.asked[-1][2]["authorization"] == "for the other"
 
 
+@pytest.mark.parametrize("header", ["Authorization", "X-Team"])
+def test_a_server_that_names_another_host_does_not_get_it_secrets(
+    tmp_path: Path, server: JobServer, header: str
+) -> None:
+    """Whether they are headers of the first request or of the looks: neither was meant for that host."""
+    with job_server() as other:
+        for poll, headers in (({}, {header: "a hunter2"}), ({"headers": {header: "a hunter2"}}, {})):
+            work = begun(job(tmp_path, server, poll, headers=headers, secrets=("hunter2",)))
+            begun_there = {"begun": {"location": other.url("/jobs/1"), "values": {}}}
+            looked(replace(work, handle=begun_there), 1)
+            assert header.lower() not in other.asked[-1][2]
+
+
 def test_secrets_are_not_shown(tmp_path: Path, server: JobServer) -> None:
     work = job(tmp_path, server, {"url": server.url("/jobs/hunter2")}, secrets=("hunter2",))
     work = begun(work)

@@ -7,17 +7,19 @@ that was checked: a name that means something else a moment later makes no diffe
 
 from __future__ import annotations
 
+import base64
 import http.client
 import ipaddress
 import json
 import os
+import re
 import signal
 import socket
 import ssl
 import sys
 from fnmatch import fnmatchcase
 from typing import Any
-from urllib.parse import SplitResult, quote, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, quote_plus, urljoin, urlsplit
 
 BODY_LIMIT = 1 << 20
 REDIRECT_LIMIT = 5
@@ -26,9 +28,29 @@ PASSING, REFUSED, USERS_FAULT = 75, 78, 1
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _KEEP_METHOD = frozenset({307, 308})
-#: What is meant for one host only.
-_PRIVATE_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
+#: What is meant for one host only: by name, or by a part of the name.
+_PRIVATE_HEADERS = re.compile(r"auth|cookie|credential|key|password|secret|session|signature|token", re.IGNORECASE)
+_PUBLIC_HEADERS = frozenset({"idempotency-key"})
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+#: Not public, as IANA's registries of special addresses have it: what Python thinks of them changes with its version.
+_SPECIAL_IPV4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+            *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"),
+            *("203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+            # Azure's own service for its machines, at a public address.
+            "168.63.129.16/32",
+        ),
+    )
+)
+_PUBLIC_IPV6 = ipaddress.IPv6Network("2000::/3")
+#: Of those: protocols of their own (Teredo, ORCHID), documentation, 6to4.
+_SPECIAL_IPV6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+
+#: Shorter ones have too little in common with what base64 makes of them.
+_SHORT = 5
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -85,10 +107,15 @@ def fetched(request: dict[str, Any]) -> tuple[int, http.client.HTTPMessage, byte
             connection.close()
         _say(f"{answer.status}: redirected to {location}")
         following = urljoin(url, location)
-        if origin(checked_url(following)) != origin(target):
-            headers = without_private(headers)
         if answer.status not in _KEEP_METHOD and method != "HEAD":
             method, body = "GET", None
+        if origin(checked_url(following)) != origin(target):
+            headers = without_private(headers, request["secrets"])
+            if body is not None and holds_secret(body, request["secrets"]):
+                raise Refusal(
+                    f"The server answered {answer.status} and names another host, but the body holds a secret. "
+                    "If that host may have it, call it directly."
+                )
         url = following
     raise Refusal(f"There are more than {REDIRECT_LIMIT} redirects.")
 
@@ -102,9 +129,33 @@ def checked_url(url: str) -> SplitResult:
     return parts
 
 
-def without_private(headers: dict[str, str]) -> dict[str, str]:
+def without_private(headers: dict[str, str], secrets: list[str]) -> dict[str, str]:
     """Those that another host than the one they were meant for may see."""
-    return {name: value for name, value in headers.items() if name.lower() not in _PRIVATE_HEADERS}
+    return {
+        name: value
+        for name, value in headers.items()
+        if (name.lower() in _PUBLIC_HEADERS or not _PRIVATE_HEADERS.search(name)) and not holds_secret(value, secrets)
+    }
+
+
+def holds_secret(text: str, secrets: list[str]) -> bool:
+    """Whether one is in a text, as it is or as it is usually written."""
+    return any(form in text for secret in secrets if secret for form in secret_forms(secret))
+
+
+def secret_forms(secret: str) -> set[str]:
+    raw = secret.encode()
+    # In the middle of other text, base64 depends on where it begins; the characters at its ends on what is beside it.
+    shifted = [base64.b64encode(b"\0" * skipped + raw).decode().rstrip("=") for skipped in range(3)]
+    encoded = {text[cut:-1] for cut, text in zip((0, 2, 3), shifted, strict=True)} if len(raw) > _SHORT else set()
+    url_safe = {text.translate(str.maketrans("+/", "-_")) for text in encoded}
+    written = {
+        quote(secret, ""),
+        quote_plus(secret),
+        json.dumps(secret)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    }
+    return {secret, raw.hex(), *encoded, *url_safe, *written}
 
 
 def origin(parts: SplitResult) -> tuple[str, str | None, int]:
@@ -170,9 +221,9 @@ def may_call(address: Address, allow: list[str]) -> bool:
             return may_call(inner, allow)
     if any(address in network for network in networks(allow)):
         return True
-    if isinstance(address, ipaddress.IPv6Address) and (address.sixtofour or address.teredo):
-        return False
-    return address.is_global and not address.is_multicast and not address.is_reserved
+    if isinstance(address, ipaddress.IPv6Address):
+        return address in _PUBLIC_IPV6 and not any(address in network for network in _SPECIAL_IPV6)
+    return not any(address in network for network in _SPECIAL_IPV4)
 
 
 def networks(allow: list[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:

@@ -90,7 +90,7 @@ def poll(work: Work, patience: float) -> Running | Finished:
         time.sleep(max(seconds, 0))
         # Before the look: where the disk is full, nobody would know that there was one, and there would be no pause.
         _write(work.folder / _LOOKS, {"number": looks.number, "said": looks.said})
-        answer = answer_to(work, step.request("GET", step.poll_url))
+        answer = answer_to(work, step.request("GET", step.poll_url, step.polling.text("url")))
     except UserError as error:
         return Finished(Failed(FailureKind.FATAL, error.message, error.hint))
     said = step.log.masked(_told(answer, f"GET {step.poll_url}"))
@@ -124,8 +124,9 @@ def cancel(work: Work) -> None:
     if step.cancelling is None:
         step.log.note("The step does not say how to cancel the job (http.poll.cancel): it goes on at the server.")
         return
-    url = step.filled(step.cancelling.text("url")) or step.poll_url
-    request = step.request(method_of(step.cancelling, "DELETE"), url)
+    template = step.cancelling.text("url") or step.polling.text("url")
+    url = step.filled(template) or step.poll_url
+    request = step.request(method_of(step.cancelling, "DELETE"), url, template)
     for number in range(_CANCEL_TRIES):
         time.sleep(_CANCEL_PAUSE if number else 0)
         answer = answer_to(work, request)
@@ -191,17 +192,24 @@ class _Step:
             )
         return {"location": location, "values": {name: _value(answer["response_body"], name) for name in names}}
 
-    def request(self, method: str, url: str) -> dict[str, Any]:
-        """A request about the job, with the headers of the one that began it unless the step has others for it."""
-        first = {**request_of(self.work, self.fields), "method": method, "url": url, "body": None}
+    def request(self, method: str, url: str, template: str | None) -> dict[str, Any]:
+        """A request about the job, with the headers of the one that began it unless the step has others for it.
+
+        Those of the step's own are for the host that the step names, and not for one that a server named.
+        """
+        request = {**request_of(self.work, self.fields), "method": method, "url": url, "body": None}
+        meant_for = self.fields.required("url")
         if self.polling.values.get("headers") is not None:
-            return {**first, "headers": headers_of(self.polling)}
+            request["headers"] = headers_of(self.polling)
+            meant_for = _PLACEHOLDER.sub("", template) if template else meant_for
         try:
-            is_same = origin(checked_url(url)) == origin(checked_url(self.fields.required("url")))
+            is_same = origin(checked_url(url)) == origin(checked_url(meant_for))
         except (Refusal, ValueError):
             # What is wrong with it is said by whoever makes the request.
             is_same = False
-        return first if is_same else {**first, "headers": without_private(first["headers"])}
+        if not is_same:
+            request["headers"] = without_private(request["headers"], request["secrets"])
+        return request
 
 
 @dataclass(frozen=True)

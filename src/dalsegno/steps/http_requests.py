@@ -50,6 +50,8 @@ def request_of(work: Work, fields: Fields) -> dict[str, Any]:
         "timeout": fields.seconds("timeout", DEFAULT_SECONDS),
         "follow": fields.text("follow_redirects") != "false",
         "allow": list(work.settings.http_allow),
+        # What no other host may get.
+        "secrets": list(work.secrets),
     }
 
 
