@@ -5,6 +5,9 @@ ships. We call it ourselves instead of setting `spark.jars.packages` because Ivy
 concurrent processes, because a download of this size should show its progress, and because jars that are here
 need no resolver at all.
 
+The jars that dalsegno itself asks for are pinned by their SHA-256, and so is one whose coordinates end in
+`@sha256:HEX`. They are checked each time before Spark gets them, which takes some 50 ms.
+
 Set DEFAULT_ARTIFACT_REPOSITORY, as for Spark, to fetch from a repository of your own.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -24,6 +28,7 @@ from typing import TextIO
 from xml.sax.saxutils import quoteattr
 
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.private_files import make_private_file, write_private_text
 from dalsegno.spark.cache import cache_folder, locked
 from dalsegno.spark.java import Java
 
@@ -33,6 +38,15 @@ ICEBERG_RUNTIMES = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.
 
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.53.4.0"
 POSTGRES_JDBC = "org.postgresql:postgresql:42.7.14"
+
+#: Of the jars above and of all that they need, as Maven Central publishes them. A test asks for those that are missing.
+CHECKSUMS = {
+    ICEBERG_RUNTIMES["4.1"]: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    SQLITE_JDBC: "bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb",
+    POSTGRES_JDBC: "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c",
+    "org.checkerframework:checker-qual:3.55.1": "857658c8bdcbff794949a8d9922f88d63ee3751c203c7cd7d21ea97f9e745288",
+}
+_CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
 #: What every Spark has: a second version on the class path breaks it.
 PROVIDED_BY_SPARK = ("org.apache.spark", "org.scala-lang", "org.slf4j")
@@ -45,15 +59,24 @@ class Jar:
     version: str
     #: Files that the artifact has besides its jar, such as "tests", and that are wanted too.
     classifiers: tuple[str, ...] = ()
+    #: The SHA-256 that its file must have, if somebody says so.
+    checksum: str | None = None
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
 
     @classmethod
-    def parse(cls, coordinates: str) -> Jar:
+    def parse(cls, text: str) -> Jar:
+        coordinates, has_checksum, checksum = text.partition("@sha256:")
+        if has_checksum and not _CHECKSUM.fullmatch(checksum.lower()):
+            raise UserError(f"A SHA-256 has 64 hexadecimal digits, found '{checksum}' behind {coordinates}.")
         match coordinates.split(":"):
             case [group, artifact, version]:
-                return cls(group, artifact, version)
+                return cls(group, artifact, version, checksum=checksum.lower() or None)
             case _:
                 raise UserError(
-                    f"Jars are named group:artifact:version, found '{coordinates}'.",
+                    f"Jars are named group:artifact:version, found '{text}'.",
                     hint=f"For instance: {SQLITE_JDBC}",
                 )
 
@@ -71,20 +94,50 @@ def iceberg_runtime(spark_version: str) -> str:
 
 
 def fetch(jars: Iterable[Jar], java: Java, *, what: str, progress: TextIO | None = None) -> list[Path]:
-    """The paths of these jars and of all they need. Only the first call for a set uses the network."""
-    wanted = ivy_module(list(jars))
+    """The paths of these jars and of all they need, checked. Only the first call for a set uses the network."""
+    jars = list(jars)
+    wanted = ivy_module(jars)
     progress = progress or sys.stderr
     cache = cache_folder()
     listing = cache / "jars" / f"{hashlib.sha256(wanted.encode()).hexdigest()[:16]}.txt"
     listing.parent.mkdir(exist_ok=True)
     if paths := listed(listing):
-        return paths
+        return checked(paths, jars)
     waiting = f"Another process is fetching jars into {cache}; waiting for it."
     with locked(cache / "ivy.lock", on_wait=partial(say, waiting, progress)):
-        if paths := listed(listing):
-            return paths
-        resolve(wanted, listing, java, what=what, progress=progress)
-    return listed(listing)
+        if not listed(listing):
+            resolve(wanted, listing, java, what=what, progress=progress)
+        return checked(listed(listing), jars)
+
+
+def checked(paths: list[Path], jars: Sequence[Jar]) -> list[Path]:
+    """The same paths, if each file is the one that its checksum names; a wrong one is removed from the cache."""
+    expected = {jar.coordinates: jar.checksum for jar in jars if jar.checksum} | CHECKSUMS
+    found = {coordinates_of(path): path for path in paths}
+    for jar in jars:
+        # A check that finds no file to look at must not pass.
+        if jar.coordinates in expected and jar.coordinates not in found:
+            raise PlatformError(f"The resolver gave no file for {jar.coordinates}, which has to be checked.")
+    for coordinates, path in found.items():
+        if coordinates not in expected:
+            continue
+        with path.open("rb") as file:
+            checksum = hashlib.file_digest(file, "sha256").hexdigest()
+        if checksum != expected[coordinates]:
+            path.unlink()
+            raise PlatformError(
+                f"The file of {coordinates} has the SHA-256 {checksum}, expected {expected[coordinates]}. "
+                f"It was not used, and was removed: {path}",
+                hint="Try again, which fetches it anew. If it fails again, the repository serves another file: check "
+                "DEFAULT_ARTIFACT_REPOSITORY and the network.",
+            )
+    return paths
+
+
+def coordinates_of(path: Path) -> str:
+    """By the place of a file in Ivy's cache: GROUP/ARTIFACT/jars/ARTIFACT-VERSION.jar."""
+    artifact, group = path.parents[1].name, path.parents[2].name
+    return f"{group}:{artifact}:{path.stem.removeprefix(f'{artifact}-')}"
 
 
 def listed(listing: Path) -> list[Path]:
@@ -108,6 +161,9 @@ def resolve(wanted: str, listing: Path, java: Java, *, what: str, progress: Text
         *("-confs", "default", "-cachepath", str(draft), "-warn"),
     ]
     log = cache / "ivy.log"
+    # It may name a repository with a password.
+    log.unlink(missing_ok=True)
+    make_private_file(log)
     with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as ivy:
         follow(ivy, cache / "ivy", what, progress)
     if ivy.returncode != 0:
@@ -194,9 +250,13 @@ def ivy_settings(cache: Path) -> Path:
     own = os.environ.get("DEFAULT_ARTIFACT_REPOSITORY")
     root = f" root={quoteattr(own)}" if own else ""
     path = cache / "ivy-settings.xml"
-    path.write_text(f"""<ivysettings>
+    # The address may hold a password.
+    write_private_text(
+        path,
+        f"""<ivysettings>
   <settings defaultResolver="maven"/>
   <resolvers><ibiblio name="maven" m2compatible="true"{root}/></resolvers>
 </ivysettings>
-""")
+""",
+    )
     return path

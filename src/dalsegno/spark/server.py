@@ -109,8 +109,7 @@ class LocalServer:
 
     def _start_keeper(self) -> None:
         conf = dict(self._conf)
-        wanted = [name.strip() for name in conf.pop(_PACKAGES, "").split(",") if name.strip()]
-        java, jars = runtime([*jdbc_drivers(conf), *wanted])
+        java, jars = runtime([*jdbc_drivers(conf), *taken_packages(conf)])
         order = {
             "conf": defaults(jars, os.cpu_count() or 2)
             | {"spark.master": "local[*]", "spark.app.name": "dalsegno", "spark.driver.memory": self._memory}
@@ -212,6 +211,11 @@ def is_held(lock: Path) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def taken_packages(conf: dict[str, str]) -> list[str]:
+    """The jars that the configuration names. We fetch and check them, so Spark is not told of them."""
+    return [name.strip() for name in conf.pop(_PACKAGES, "").split(",") if name.strip()]
 
 
 def jdbc_drivers(conf: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.plan.full_refresh import refuse_untrusted
 from dalsegno.spark.failures import explained
 from dalsegno.spark.properties import as_properties
-from dalsegno.spark.server import jdbc_drivers
+from dalsegno.spark.server import jdbc_drivers, taken_packages
 from dalsegno.spark.session import defaults, iceberg_conf, runtime, spark_environment
 from dalsegno.spark.submit import SQL_DRIVER, spark_home, submit_command
 from dalsegno.steps import spark_sessions, supervision
@@ -156,7 +156,7 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
         tracked.resume(None)
         tracked.begin_all({"submitted": work.key, "deploy_mode": submission.deploy_mode or "client"})
     own_conf = spark_sessions.catalog_conf(work.settings) | dict(work.settings.spark_conf) | dict(step.conf)
-    java, jars = runtime(jdbc_drivers(own_conf))
+    java, jars = runtime([*jdbc_drivers(own_conf), *taken_packages(own_conf)])
     master = submission.master or own_conf.get("spark.master", "local[*]")
     variables = {**step.variables, **spark_environment(java), "SPARK_HOME": str(spark_home())}
     if master.startswith("local"):
