@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dalsegno.cli.log_lines import JsonLines, TextLines, secrets_of
+from dalsegno.cli.log_lines import JsonLines, TextLines
 from dalsegno.settings import CatalogSettings, ChannelSettings, ConnectionSettings, load
+from dalsegno.steps.secret_values import secret_values
 
 
 def record(message: str, *args: Any, error: BaseException | None = None, **extra: Any) -> logging.LogRecord:
@@ -68,7 +69,7 @@ def test_what_is_secret(tmp_path: Path, monkeypatch: Any) -> None:
         connections={"dwh": ConnectionSettings("dwh", "postgresql://ada:dwh-password@db/x")},
         catalogs={"lake": CatalogSettings("lake", properties={"token": "catalog-token", "s3.region": "eu-west-1"})},
     )
-    assert set(secrets_of(settings)) == {
+    assert set(secret_values(settings)) == {
         "from-the-environment",
         "store-password",
         "a-secret",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import re
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -14,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from dalsegno.engine.about import about
 from dalsegno.operations.printable import escaped
+from dalsegno.steps.secret_values import secret_values
 
 if TYPE_CHECKING:
     from dalsegno.settings import Settings
 
 #: What a record may be about.
 _FIELDS = ("run", "step", "attempt")
-#: Shorter ones are no secrets, and would be found in every other word.
-_SHORTEST_SECRET = 6
 #: What they say of their everyday life is nobody's concern.
 _QUIET = ("uvicorn", "pyiceberg")
-_SECRET_NAME = re.compile(r"secret|password|token|credential|key", re.IGNORECASE)
 
 
 class LogFormat(StrEnum):
@@ -37,7 +33,7 @@ def set_up(settings: Settings, wanted: LogFormat | None) -> None:
     chosen = wanted or (LogFormat.TEXT if sys.stderr.isatty() else LogFormat.JSON)
     handler = logging.StreamHandler()
     handler.setFormatter(
-        JsonLines(secrets_of(settings)) if chosen is LogFormat.JSON else TextLines(secrets_of(settings))
+        JsonLines(secret_values(settings)) if chosen is LogFormat.JSON else TextLines(secret_values(settings))
     )
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in _QUIET:
@@ -93,18 +89,3 @@ def _time(record: logging.LogRecord) -> str:
 def _about(record: logging.LogRecord) -> dict[str, Any]:
     known = {**about(), **{name: getattr(record, name) for name in _FIELDS if hasattr(record, name)}}
     return {name: known[name] for name in _FIELDS if known.get(name) is not None}
-
-
-def secrets_of(settings: Settings) -> list[str]:
-    """Every value of the settings and of the environment that must not be shown."""
-    found: list[str | None] = [*settings.secrets.values()]
-    found += [value for name, value in os.environ.items() if name.startswith("DALSEGNO_SECRET_")]
-    for channel in settings.notifications.values():
-        found += [channel.url, channel.password, *channel.headers.values()]
-    for catalog in settings.catalogs.values():
-        for properties in (catalog.properties, catalog.pyiceberg, catalog.spark):
-            found += [value for name, value in properties.items() if _SECRET_NAME.search(name)]
-    urls = [settings.store, *(each.url for each in settings.connections.values())]
-    urls += [each.uri for each in settings.catalogs.values() if each.uri]
-    found += [match[1] for url in urls if (match := re.search(r"://[^/@]*:([^/@]+)@", url))]
-    return [secret for secret in found if secret and len(secret) >= _SHORTEST_SECRET]

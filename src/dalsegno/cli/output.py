@@ -23,7 +23,13 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 @contextmanager
 def reporting(*, as_json: bool = False) -> Iterator[None]:
-    """End the process with a sentence and a code of its own where one of our errors comes up."""
+    """End the process with a sentence and a code of its own where one of our errors comes up.
+
+    Every command that does something begins here. Its environment may hold passwords, which jobs must not see.
+    """
+    from dalsegno.steps.supervisor import hide_process  # noqa: PLC0415 - not for --help
+
+    hide_process()
     try:
         yield
     except DalsegnoError as error:

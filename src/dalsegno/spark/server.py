@@ -74,11 +74,21 @@ class Server:
 class LocalServer:
     """The server of one configuration, whether it runs or not."""
 
-    def __init__(self, root: Path, *, conf: Mapping[str, str], memory: str, idle_minutes: float) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        conf: Mapping[str, str],
+        memory: str,
+        idle_minutes: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._root = root
         self._conf = dict(conf)
         self._memory = memory
         self._idle_seconds = idle_minutes * 60
+        #: What the server sees, and with it whoever executes SQL there.
+        self._environment = os.environ if environment is None else environment
         self.folder = servers_folder(root) / self._fingerprint()
 
     def running(self) -> Server | None:
@@ -126,7 +136,7 @@ class LocalServer:
             check=False,
             start_new_session=True,
             cwd=self._root,
-            env=_without_spark(os.environ) | spark_environment(java),
+            env=_without_spark(self._environment) | spark_environment(java),
         )
         if started.returncode not in (0, TAKEN):
             last_line = started.stderr.strip().rpartition("\n")[2]
@@ -224,8 +234,8 @@ def jdbc_drivers(conf: Mapping[str, str]) -> list[str]:
 
 
 def _without_spark(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what makes PySpark connect to another Spark, or start one of another version."""
-    unwanted = ("SPARK_", "PYSPARK_")
+    """Without what makes PySpark connect to another Spark, or start one of another version; and without our own."""
+    unwanted = ("SPARK_", "PYSPARK_", "DALSEGNO_")
     return {name: value for name, value in environment.items() if not name.startswith(unwanted)}
 
 

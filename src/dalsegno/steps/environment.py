@@ -11,6 +11,7 @@ from typing import Any
 from dalsegno.errors import UserError
 from dalsegno.steps.capture_file import CAPTURES_FILE, captures_file
 from dalsegno.steps.contract import Work
+from dalsegno.steps.secret_values import is_own, without_secrets
 
 #: What every job gets from our own environment. The setting ``pass_environment`` adds to it.
 INHERITED = (
@@ -27,8 +28,13 @@ def inherited(work: Work, environment: Mapping[str, str] | None = None) -> dict[
     """What the job may know of the environment that dalsegno itself has."""
     environment = os.environ if environment is None else environment
     patterns = (*INHERITED, *work.settings.pass_environment)
+    # A pattern such as ``*`` may mean more than its author thought of; a name means what it says.
+    harmless = without_secrets(environment, work.settings)
     return {
-        name: value for name, value in environment.items() if any(fnmatchcase(name, pattern) for pattern in patterns)
+        name: value
+        for name, value in environment.items()
+        if (name in harmless and any(fnmatchcase(name, pattern) for pattern in patterns))
+        or (name in patterns and not is_own(name))
     }
 
 

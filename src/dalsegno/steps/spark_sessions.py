@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dalsegno.spark.endings import LateEnds
 from dalsegno.spark.failures import explained
 from dalsegno.spark.server import LocalServer, Say, running_in, unsaid
 from dalsegno.steps.contract import Work
+from dalsegno.steps.secret_values import without_secrets
 from dalsegno.steps.stamps import stamp
 
 #: Left in the attempt's folder before its session does anything.
@@ -40,6 +42,7 @@ def local_server(settings: Settings) -> LocalServer:
         conf=catalog_conf(settings) | dict(settings.spark_conf),
         memory=settings.spark_memory,
         idle_minutes=settings.spark_idle_minutes,
+        environment=without_secrets(os.environ, settings),
     )
 
 

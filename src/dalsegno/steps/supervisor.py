@@ -64,6 +64,7 @@ GROUP_SIZE = 64
 RECORD_SECONDS = 60.0
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -290,6 +291,14 @@ def prctl(option: int, value: int) -> None:
     """Linux only. Elsewhere what a job started in a group of its own is not found again."""
     if LINUX:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def hide_process() -> None:
+    """Keep other processes of this user, such as jobs, from reading our environment and memory in ``/proc``.
+
+    It does not hold for root, nor for what this process starts. There is no core dump either.
+    """
+    prctl(_PR_SET_DUMPABLE, 0)
 
 
 def group_exists(group: int) -> bool:
@@ -635,6 +644,8 @@ def main() -> None:
     except (EOFError, ValueError, TypeError):
         # Whoever started us died before we were told all: nothing has happened yet.
         sys.exit("the order was incomplete")
+    # The order holds secrets.
+    hide_process()
     # Whoever started us waits for this process, not for the job: an end without a child to reap.
     if os.fork():
         os._exit(0)
