@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -17,10 +18,13 @@ from pathlib import Path
 import pytest
 
 from dalsegno.clock import utc_now
+from dalsegno.model.outcomes import Failed, FailureKind
 from dalsegno.settings import Settings
 from dalsegno.steps import supervision, supervisor
 from dalsegno.steps.contract import Running
+from dalsegno.steps.processes import failure_of
 from dalsegno.steps.supervision import Job
+from tests.services.disks import small_disk
 from tests.steps.dying import STAGES, start_and_die, starting
 from tests.steps.support import attempt, commands_with, ended, log_text, script_job, until
 
@@ -396,6 +400,52 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert (ended(work).reason, ended(work).code) == ("exited", 0)
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+@linux
+def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path) -> None:
+    """Nothing has begun, so it can begin elsewhere, or here when there is room: once."""
+    with small_disk(tmp_path / "disk") as disk:
+        work = attempt(disk.folder)
+        disk.fill()
+        job = script_job(work, f"echo x >> {tmp_path}/out")
+        with pytest.raises(OSError, match=r"No space left|Not a directory"):
+            supervision.start(work, job)
+        disk.free()
+        assert not supervision.is_claimed(work)
+        assert {path.name for path in work.folder.iterdir()} <= {"filler"}
+        supervision.start(work, job)
+        supervision.start(work, job)
+        assert ended(work).code == 0
+    assert (tmp_path / "out").read_text() == "x\n"
+
+
+@linux
+@pytest.mark.parametrize("left", [0, 1, 2, 3, 4, 5, 6, 7, 8])
+def test_a_disk_with_little_room(tmp_path: Path, left: int) -> None:
+    """However far it gets: it runs once, or is not claimed, or says that it was the machine."""
+    with small_disk(tmp_path / "disk") as disk:
+        if not disk.is_mounted:
+            pytest.skip("no disk can be mounted here")
+        work = attempt(disk.folder)
+        disk.fill()
+        filler = disk.folder / "filler"
+        os.truncate(filler, filler.stat().st_size - 4096 * left)
+        job = script_job(work, f"echo x >> {tmp_path}/out", files={"params.json": "{}"}, input="given")
+        try:
+            supervision.start(work, job)
+        except OSError:
+            assert not supervision.is_claimed(work)
+            return
+        end = ended(work)
+        has_run = (tmp_path / "out").exists()
+        if end.reason == "exited":
+            assert (end.code, has_run) == (0, True)
+        else:
+            assert (end.reason, end.errno, has_run) == ("not_started", errno.ENOSPC, False)
+            failed = failure_of(work, end, {})
+            assert isinstance(failed, Failed)
+            assert failed.kind is FailureKind.PLATFORM
 
 
 # Secrets.
