@@ -55,9 +55,7 @@ class Versions:
 
     def push(self, text: str | bytes, *, file: str, folder: Path | None) -> Pushed:
         read = spec.read(text, now=self.clock(), file=file, types=self.templates.step_types())
-        definition = with_files(
-            read.definition, ReferencedFiles.beside(folder or self.settings.root, self.settings)
-        )
+        definition = with_files(read.definition, ReferencedFiles.beside(folder or self.settings.root, self.settings))
         problems = Problems()
         found = files_of_workflow(definition.workflow, read.marks, self.settings, problems)
         problems.refuse(file)
