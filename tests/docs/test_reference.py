@@ -25,7 +25,7 @@ from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.operations.audit.comparison import ColumnResult, Comparison, Difference, PartitionResult
 from dalsegno.operations.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.operations.due_times import DueView, TriggerView
-from dalsegno.operations.figures import Figures
+from dalsegno.operations.figures import Figures, own_figures
 from dalsegno.operations.plain_values import plain
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.operations.service import Service
@@ -275,7 +275,7 @@ def test_routes_and_metrics(tmp_path: Path) -> None:
     assert listed == {each.replace("{workflow}", "WORKFLOW") for each in shown}
     described = rows(section(text, "## Metrics"))
     expected = {f"{figure.name}{'_total' * figure.is_total}": figure for figure in figures}
-    assert described.keys() - {"dalsegno_store_up", "dalsegno_jobs_folder_up"} == expected.keys()
+    assert described.keys() - {"dalsegno_store_up"} == expected.keys()
     for name, figure in expected.items():
         assert re.findall(r"`([^`]+)`", described[name].split(" | ")[1]) == list(figure.labels), name
 
