@@ -16,6 +16,7 @@
     │   ├── CheckpointMoved        somebody else moved the checkpoint first
     │   └── CapturePending         another capture of the same range is under way
     └── PlatformError              a service, a file system or Java; trying again may help
+        └── StoreFailed            the store's database; the message names it, so it is not for everybody
 
 Each message says what was expected and what was found; ``hint`` says what to do, as a command where there is one.
 Callers treat the three branches differently, so exit codes and HTTP codes are mapped per branch, at the edges.
@@ -150,3 +151,7 @@ class CapturePending(DataError):
 
 class PlatformError(DalsegnoError):
     """A service, a file system or Java failed; trying again may help."""
+
+
+class StoreFailed(PlatformError):
+    """The store's database failed. Trying again may help."""

@@ -413,9 +413,26 @@ def test_a_run_for_machines(run: Commands) -> None:
         ("load", "SUCCEEDED", 1),
     ]
     assert run.json("show", "demo.pipeline/1") == ended
-    assert [each["id"] for each in run.json("runs")] == [ended["run"]["id"]]
+    [listed] = run.json("runs")
+    assert listed == {name: value for name, value in ended["run"].items() if name != "params"}
+    assert run.json("runs", "--params") == [ended["run"]]
     failed = run("show", "nothing", "--json")
     assert (failed.code, failed.json()["error"]["code"]) == (2, "UnknownName")
+
+
+def test_text_that_cannot_be_stored(run: Commands) -> None:
+    """Bytes that are not UTF-8 reach us as halves of surrogate pairs."""
+    (run.folder / "repaired").touch()
+    write(run.folder, "pipeline.yaml", FRAGILE)
+    run("push", "pipeline.yaml")
+    refused = run("run", "demo.pipeline", "day=\udcff")
+    assert (refused.code, "'day' cannot be set: it holds half of a surrogate pair (\\udcff)" in refused.err) == (
+        2,
+        True,
+    )
+    refused = run("run", "demo.pipeline", 'load={"shell": {"script": "exit 1"}}')
+    assert (refused.code, "'shell.script' decides what step 'load' executes" in refused.err) == (2, True)
+    assert run.json("runs") == []
 
 
 def test_asking_twice_with_the_same_key(run: Commands) -> None:

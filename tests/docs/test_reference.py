@@ -267,7 +267,7 @@ def test_routes_and_metrics(tmp_path: Path) -> None:
     with Store.open(settings.store) as store:
         service = Service(settings, store)
         routes = [route for route in Api(service).app().routes if isinstance(route, Route)]
-        figures = Figures(store, utc_now()).read(utc_now())
+        figures = [*Figures(store, utc_now()).read(utc_now()), *own_figures(store, can_run_jobs=True)]
     text = read("http.md")
     listed = set(re.findall(r"^\| `((?:GET|POST) [^`]+)`", section(text, "## What there is"), re.MULTILINE))
     methods = ((route, method) for route in routes for method in (route.methods or set()) - {"HEAD"})

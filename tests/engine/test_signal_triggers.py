@@ -52,7 +52,7 @@ def fire(place: Place) -> None:
 
 
 def runs(place: Place, workflow_id: str = "w") -> list[RunView]:
-    return sorted(place.orchestrator.list_runs(workflow_id, limit=1000), key=lambda run: run.number)
+    return sorted(place.orchestrator.list_runs(workflow_id, limit=1000, with_params=True), key=lambda run: run.number)
 
 
 def begun_by(place: Place) -> list[dict[str, int]]:
@@ -83,6 +83,7 @@ def test_a_signal_starts_a_run(either_place: Place) -> None:
     assert (run.initiator["type"], run.initiator["by"], run.initiator["trigger"]) == ("SIGNAL", "dalsegno", "a")
     assert run.initiator["signals"] == {"a": {"n": 5, "who": "me"}}
     assert run.initiator["signal_ids"] == {"a": number}
+    assert run.params is not None
     assert {name: run.params[name]["value"] for name in ("got", "sum")} == {"got": 5, "sum": 11}
     assert either_place.finish(run).status is SUCCEEDED
     assert left(either_place) == 0

@@ -265,7 +265,7 @@ def test_a_key_makes_it_the_same_signal(either_place: Place) -> None:
         ("a*b", {}, "cannot be a signal"),
         ("a", {"x y": 1}, "cannot be the name of a parameter"),
         ("a", {"x": 1.5}, "must be a STRING or a LONG, found DOUBLE"),
-        ("a", {"x": 2**63}, "is a LONG"),
+        ("a", {"x": 2**63}, "more than 64 bits"),
     ],
 )
 def test_what_cannot_be_announced(place: Place, name: str, params: dict[str, Any], says: str) -> None:

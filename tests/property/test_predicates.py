@@ -108,5 +108,7 @@ def test_how_they_read() -> None:
     assert filters.reopened == "(`day` = 3 AND `country` IS NULL)"
     assert filters.every == f"({filters.reopened} OR {filters.new})"
     assert partition_filters(LAYOUT, []).every == "false"
+    odd = partition_filters(LAYOUT, [partition(WHOLE, (1, "a\0$'", 0), Novelty.NEW)])
+    assert odd.every == r"(`day` = 1 AND `country` = 'a\u0000\u0024\'')"
     unknown = partition_filters(LAYOUT, None)
     assert (unknown.every, unknown.new, unknown.reopened) == ("true", "false", "true")

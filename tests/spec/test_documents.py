@@ -137,7 +137,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         ('{"a": 1, b" : }', "1:10: expected a key in double quotes, found 'b'"),
         ('{"a": 1} x', "1:10: expected the end of the text, found 'x'"),
         ('{"a', "1:2: unterminated string"),
-        ('{"a": "\\ud800"}', "1:7: half of a surrogate pair is no character"),
+        ('{"a": "\\ud800"}', "1:7: this text holds half of a surrogate pair (\\ud800), which is not a character"),
     ],
 )
 def test_refusals(text: str | bytes, expected: str) -> None:

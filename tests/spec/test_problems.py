@@ -480,6 +480,47 @@ def test_warnings(text: str, expected: str) -> None:
     assert f"{found.line}:{found.column}: {found}" == expected
 
 
+SHELL, CONTAINER = "id: a, type: Shell, shell: {%s}", "id: a, type: Container, container: {image: i, %s}"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SHELL % """command: [bash, -c, 'echo "${x}"']""",
+        SHELL % """command: [/bin/sh, -euxc, 'echo ${x}']""",
+        SHELL % """command: [bash, -o, pipefail, -c, 'echo $x']""",
+        SHELL % """command: [env, A=1, bash, -c], args: ['echo ${x}']""",
+        SHELL % """command: [python3.11, -Ic, 'print(${x})']""",
+        SHELL % """command: [perl, -ne, 'print ${x}']""",
+        SHELL % """command: [node, '--eval=f(${x})']""",
+        SHELL % """command: [node, --eval, 'f(${x})']""",
+        SHELL % """command: [python, '-cprint(${x})']""",
+        CONTAINER % """command: [sh, -c, 'echo ${x}']""",
+        CONTAINER % """args: [-c, 'echo ${x}']""",
+    ],
+)
+def test_values_pasted_into_code(step: str) -> None:
+    (found,) = read(jobs(step)).warnings
+    assert found.message == "the command of 'a' pastes the value of 'x' into code"
+    assert found.hint is not None
+    assert ("shell.script" if "Shell" in step else "as an argument") in found.hint
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SHELL % """command: [bash, -c, 'echo "$1"', bash, '${x}']""",
+        SHELL % """command: [bash, -c, 'echo "$$x"'], env: {x: '${x}'}""",
+        SHELL % """command: [cp, -c, '${x}']""",
+        SHELL % """command: [python, '${x}', -c, '3']""",
+        SHELL % """script: 'echo "${x}"'""",
+        CONTAINER % """command: [echo, '${x}']""",
+    ],
+)
+def test_values_that_are_arguments(step: str) -> None:
+    assert read(jobs(step)).warnings == ()
+
+
 def test_what_runs_may_be_given_is_no_warning() -> None:
     text = jobs("id: a, type: Spark, spark: {script: 'SELECT ${COLUMNS} FROM ${a__t} JOIN ${a.t}'}")
     assert read(text).warnings == ()

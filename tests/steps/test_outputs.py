@@ -14,9 +14,12 @@ from dalsegno import job
 from dalsegno.errors import UserError
 from dalsegno.steps.outputs import SIZE_LIMIT, read_outputs, signals_in
 
+#: No text that can be stored holds NUL or half of a surrogate pair.
+letters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+texts = st.text(letters)
 values = st.recursive(
-    st.text() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    texts | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(letters, max_size=5), inner, max_size=4),
     max_leaves=8,
 )
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True)
@@ -58,7 +61,11 @@ def test_no_file_is_no_output(tmp_path: Path) -> None:
         ("1a=2", "neither name=value"),
         ('{"a": null}', "'a' cannot be set to None"),
         ('{"a": NaN}', "neither name=value"),
-        ('{"a": 9223372036854775808}', "cannot be set"),
+        ('{"a": 9223372036854775808}', "'a' holds a whole number of more than 64 bits"),
+        ('{"a": ["\\ud800"]}', "'a' holds half of a surrogate pair"),
+        ('{"a": {"\\u0000": 1}}', "'a' holds a NUL character"),
+        ("a=b\0c", "'a' holds a NUL character"),
+        ('{"a": ' + "[" * 500 + "]" * 500 + "}", "'a' holds more than 64 lists and maps"),
         ('{"a b": 1}', "'a b' cannot be set"),
         ('{"a": ' + "[" * 100_000, "neither name=value"),
     ],

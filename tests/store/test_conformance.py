@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,7 +16,7 @@ from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, Unk
 from dalsegno.model.captures import Capture, CaptureState, ChangeKind, Manner, Mode
 from dalsegno.model.snapshots import Operation, Position
 from dalsegno.model.tables import TableName
-from dalsegno.store import Store
+from dalsegno.store import Store, runs
 from tests.store.examples import LARGE, MEMBERS, NOW, PLAYBACK, at, capture, make_ready, process
 
 LATER = NOW + timedelta(hours=1)
@@ -74,6 +76,37 @@ def test_names_and_details_may_hold_anything(store: Store) -> None:
     assert list(ready.tables[0].details) == list(details)
     assert store.capture(odd.id) == ready
     assert store.pending(odd.consumer, PLAYBACK) == ready
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_what_no_column_of_text_can_hold_is_the_callers_mistake(store: Store, name: str) -> None:
+    acts: list[Callable[[], object]] = [
+        lambda: store.record_capture(capture(name)),
+        lambda: store.record_capture(capture(consumer=name)),
+        lambda: store.capture(name),
+        lambda: store.pending(name, PLAYBACK),
+    ]
+    for act in acts:
+        with pytest.raises(UserError, match="cannot be stored or looked up: it holds"):
+            act()
+    assert store.captures() == []
+
+
+def test_numbers_of_more_than_64_bits_are_the_callers_mistake(store: Store) -> None:
+    with pytest.raises(UserError, match="more than 64 bits"), store.database.reading() as connection:
+        runs.numbered(connection, "w", 2**63)
+
+
+def test_what_an_index_cannot_hold_is_the_callers_mistake(store: Store) -> None:
+    """SQLite's holds anything."""
+    # Random, as PostgreSQL compresses what it can.
+    long = "".join(random.Random(1).choices(string.ascii_letters, k=20_000))
+    if store.database.is_sqlite:
+        store.record_capture(capture(long))
+    else:
+        with pytest.raises(UserError, match="The store cannot hold this: index row ") as refused:
+            store.record_capture(capture(long))
+        assert str(store.database.place) not in str(refused.value)
 
 
 def test_details_that_are_no_json_are_refused_alike(store: Store) -> None:

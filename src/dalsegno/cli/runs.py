@@ -188,6 +188,9 @@ def runs(
         list[str] | None, typer.Option(metavar="STATUS", help="only those that stand so, such as FAILED; repeatable")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="how many at most")] = 20,
+    params: Annotated[
+        bool, typer.Option("--params", help="with --json: print the parameters of each run, too")
+    ] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -195,7 +198,8 @@ def runs(
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
-        show(orchestrator.list_runs(workflow, status=status or (), limit=limit), run_text.runs, as_json=json)
+        found = orchestrator.list_runs(workflow, status=status or (), limit=limit, with_params=params and json)
+        show(found, run_text.runs, as_json=json)
 
 
 def show_run(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:

@@ -19,6 +19,7 @@ from dalsegno.engine.records import Claim
 from dalsegno.engine.starting import full_refresh_of
 from dalsegno.engine.work_log import WorkLog
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
+from dalsegno.model.stored_text import readable
 from dalsegno.plan.traces import traceparent
 from dalsegno.private_files import make_private_folder
 from dalsegno.settings import Settings
@@ -213,14 +214,15 @@ class Jobs:
 
 
 def _plain(progress: Progress | None) -> dict[str, Any] | None:
-    return asdict(progress) if progress else None
+    # Jobs and servers say it in their own words.
+    return {**asdict(progress), "message": readable(progress.message)} if progress else None
 
 
 def key_of(flow_id: str, step_id: str, attempt: int) -> str:
     """Letters, digits, dots, dashes and underscores: the readable part may be cut, the digest tells them apart."""
     name = f"{flow_id}/{step_id}/{attempt}"
-    readable = re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-80:]
-    return f"{readable}.{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    shown = re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-80:]
+    return f"{shown}.{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def attempt_folder(settings: Settings, run: Mapping[str, Any], flow_id: str, step_id: str, attempt: int) -> Path:

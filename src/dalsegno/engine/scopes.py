@@ -25,6 +25,7 @@ from dalsegno.spec.params.layers import step_definitions, workflow_definitions
 from dalsegno.spec.params.literals import as_definition
 from dalsegno.spec.params.loops import LOOP_PARAMS
 from dalsegno.spec.params.merging import Layer
+from dalsegno.spec.params.opening import STARTERS, closed_params, refuse_closed, refuse_new_entries
 from dalsegno.spec.params.stored import from_stored
 from dalsegno.spec.reading.context import block_of
 from dalsegno.store import Store, flows, runs, signals
@@ -58,16 +59,29 @@ def run_definitions(workflow: ParamDefinitions, run_params: Mapping[str, Any]) -
         is_named = "secret" in given
         definition = ParamDefinition(kind, secret=given["secret"]) if is_named else as_definition(given["value"], kind)
         layers.setdefault(source, {})[name] = definition
-    given_by = [
-        Layer(params, source, source in _PARENTS, source is ParamSource.RESTART) for source, params in layers.items()
-    ]
-    return workflow_definitions(workflow, *given_by)
+    return workflow_definitions(workflow, *(_layer(params, source) for source, params in layers.items()))
 
 
-def given_param(definition: ParamDefinition, param: Param, source: ParamSource) -> dict[str, Any]:
-    """A parameter that a run is given, as it is stored: a secret by its name."""
+def _layer(params: ParamDefinitions, source: ParamSource) -> Layer:
+    return Layer(params, source, source in _PARENTS, source is ParamSource.RESTART)
+
+
+#: Marks a parameter that a workflow only hands down: somebody else chose it who started a run, and is not the author.
+_FROM_STARTER = "is_from_starter"
+
+
+def handed_param(definition: ParamDefinition, param: Param, name: str, run_params: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter that a run gives to a subworkflow, as it is stored."""
+    # A secret goes by its name.
     content = {"secret": definition.secret} if definition.secret is not None else {"value": param.value}
-    return {"type": param.type.value, **content, "source": source.value}
+    given = {"type": param.type.value, **content, "source": ParamSource.SUBWORKFLOW.value}
+    return {**given, _FROM_STARTER: True} if is_from_starter(name, param.source, run_params) else given
+
+
+def is_from_starter(name: str, source: ParamSource, run_params: Mapping[str, Any]) -> bool:
+    """Whether whoever started a run has chosen the value, of this run or of one that called it."""
+    is_handed = source is ParamSource.SUBWORKFLOW and run_params.get(name, {}).get(_FROM_STARTER, False)
+    return source in STARTERS or bool(is_handed)
 
 
 _PARENTS = frozenset({ParamSource.SUBWORKFLOW, ParamSource.FOREACH, ParamSource.WHILE})
@@ -88,7 +102,7 @@ class Scopes:
         if run.definitions is None:
             run.definitions = run_definitions(definition.workflow.params, run.row["run_params"])
         facts = run_facts(run.row, definition.properties.owner)
-        context = Context(facts, now, self.expressions, self.lookup(run, flow, now), self.secret)
+        context = Context(facts, now, self.expressions.metered(), self.lookup(run, flow, now), self.secret)
         return Scope(run.definitions, context, from_stored(run.row["params"]))
 
     def lookup(self, run: OpenRun, flow: Flow | None, now: datetime) -> StoreLookup:
@@ -140,17 +154,7 @@ class Scopes:
         known: Mapping[str, Param] | None = None,
     ) -> Scope:
         around = self.around(run, flow, now)
-        given = run.row["run_params"].get(step.id)
-        of_run = []
-        if given and given["type"] == ParamType.MAP.value:
-            of_step = {name: as_definition(value) for name, value in given["value"].items()}
-            of_run = [Layer(of_step, ParamSource.LAUNCH)]
-        made_from = self.template_of(step, around)
-        template = made_from.params if made_from else {}
-        definitions: ParamDefinitions = {}
-        if step.params or of_run or template:
-            merged = step_definitions(step.params, *of_run, template=template, workflow=around.known)
-            definitions = _block_last(step, merged)
+        definitions = self.definitions_of(run.row["run_params"], step, around, around.known)
         facts = StepFacts(
             step.id,
             kind_of(step),
@@ -160,6 +164,38 @@ class Scopes:
             ancestors=frozenset(self._before(run, flow, step.id)),
         )
         return Scope(definitions, around.context, known or {}, around, facts, raw)
+
+    def check_given(self, run: OpenRun, around: Scope, params: Params) -> None:
+        """``ParamError`` if the run gives a step what it cannot be given; better now than when the step begins."""
+        for step in run.blueprint.steps.values():
+            is_template = isinstance(step, JobStep) and step.sub_type is not None
+            if step.id in run.row["run_params"] or (is_template and params.keys() & closed_params(kind_of(step))):
+                self.definitions_of(run.row["run_params"], step, around, params)
+
+    def definitions_of(
+        self, run_params: Mapping[str, Any], step: Step, around: Scope, known: Params
+    ) -> ParamDefinitions:
+        """The step's parameters with those that the run gives to it; ``known`` are those of the run."""
+        given = run_params.get(step.id)
+        of_run = []
+        if given and given["type"] == ParamType.MAP.value:
+            of_step = {name: as_definition(value) for name, value in given["value"].items()}
+            of_run = [_layer(of_step, ParamSource(given.get("source", ParamSource.LAUNCH.value)))]
+        made_from = self.template_of(step, around)
+        template = made_from.params if made_from else {}
+        if not (step.params or of_run or template):
+            return {}
+        written, closed = (step.params, template), closed_params(kind_of(step))
+        if given and of_run and is_from_starter(step.id, of_run[0].source, run_params):
+            refuse_closed(of_run[0].params, closed, written, step.id, of_run[0].source)
+            refuse_new_entries(of_run[0].params, LOOP_PARAMS, written, step.id, of_run[0].source)
+        for name in closed & known.keys() & template.keys():
+            # It would flow into the template.
+            flowing = known[name]
+            if is_from_starter(name, flowing.source, run_params):
+                definition = as_definition(flowing.value, flowing.type)
+                refuse_closed({name: definition}, closed, written, step.id, flowing.source)
+        return _block_last(step, step_definitions(step.params, *of_run, template=template, workflow=known))
 
     def template_of(self, step: Step, around: Scope) -> JobTemplate | None:
         """The job template that a step is made from."""

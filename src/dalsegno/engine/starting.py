@@ -15,6 +15,7 @@ from dalsegno.engine.scopes import Scopes, run_definitions
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.params import ParamMode
 from dalsegno.model.runs import RunStatus
+from dalsegno.model.stored_text import readable
 from dalsegno.spec.params.durations import timeout_of
 from dalsegno.spec.params.layers import affected
 from dalsegno.spec.params.stored import to_stored
@@ -75,13 +76,16 @@ def full_refresh_of(row: Mapping[str, Any]) -> FullRefresh | None:
 
 def failed(row: Mapping[str, Any], reason: str, now: datetime) -> dict[str, Any]:
     """The row of a run that could not even begin."""
-    return {**row, "status": RunStatus.FAILED.value, "reason": reason, "ended_at": now}
+    return {**row, "status": RunStatus.FAILED.value, "reason": readable(reason), "ended_at": now}
 
 
 def evaluated(scopes: Scopes, blueprint: Blueprint, row: dict[str, Any], now: datetime) -> dict[str, Any]:
     """The row with its parameters and its timeout worked out; an error in them is raised, and nothing is stored."""
-    scope = scopes.of_run(OpenRun(row, blueprint, 0, frozenset()), None, now)
-    params = to_stored(scope.evaluate().params)
+    run = OpenRun(row, blueprint, 0, frozenset())
+    scope = scopes.of_run(run, None, now)
+    found = scope.evaluate().params
+    scopes.check_given(run, scope, found)
+    params = to_stored(found)
     initiator = {**row["initiator"]}
     if blueprint.workflow.timeout is not None:
         initiator["timeout_seconds"] = timeout_of(blueprint.workflow.timeout, scope.text).total_seconds()

@@ -7,11 +7,11 @@ from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import Report
-from dalsegno.engine.scopes import given_param
+from dalsegno.engine.scopes import handed_param
 from dalsegno.engine.starting import child_run_id, evaluated, full_refresh_of, new_run, restarted_with
 from dalsegno.engine.turn import Turn
 from dalsegno.model.outcomes import Failed, FailureKind, Stopped, Succeeded
-from dalsegno.model.params import Param, ParamSource
+from dalsegno.model.params import Param
 from dalsegno.model.runs import RestartFrom, RunStatus
 from dalsegno.model.workflow import SubworkflowStep
 from dalsegno.spec.params.layers import handed_down
@@ -32,7 +32,7 @@ class SubworkflowTurn(Turn):
         given = found.params if self.step.has_explicit_params else {**self._all_params(), **found.params}
         known = {**(self.run.definitions or {}), **self.scope().definitions}
         handed = {
-            name: given_param(definition, given[name], ParamSource.SUBWORKFLOW)
+            name: handed_param(definition, given[name], name, self.run.row["run_params"])
             for name, definition in handed_down(given, known).items()
             if name not in ("subworkflow_id", "subworkflow_version")
         }

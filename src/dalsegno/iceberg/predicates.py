@@ -182,11 +182,11 @@ def _literal(kind: IcebergType, said: Any) -> str | None:
     return None if written is None else written(said)
 
 
-_ESCAPES: Mapping[str, str] = {"\\": "\\\\", "'": "\\'", "$": "\\u0024"}
+_ESCAPES: Mapping[str, str] = {"\\": "\\\\", "'": "\\'", "$": "\\u0024", "\0": "\\u0000"}
 
 
 def _text(value: str) -> str:
-    """A text as Spark reads it back; a dollar sign could begin one of its variables."""
+    """A text as Spark reads it back; a dollar sign could begin one of its variables, and no store holds NUL."""
     return "'" + "".join(_ESCAPES.get(character, character) for character in value) + "'"
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from dalsegno.model.stored_text import readable
+
 
 class FailureKind(StrEnum):
     """Whose fault it was, which decides whether and how soon it is tried again."""
@@ -43,6 +45,11 @@ class Failed:
     outputs: Mapping[str, Any] = field(default_factory=dict)
     #: Waiting would not help: what went wrong is over.
     at_once: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # It may quote what a job printed, and must be stored all the same.
+        object.__setattr__(self, "message", readable(self.message))
+        object.__setattr__(self, "hint", None if self.hint is None else readable(self.hint))
 
 
 @dataclass(frozen=True)

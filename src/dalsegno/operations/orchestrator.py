@@ -43,12 +43,14 @@ from dalsegno.model.runs import (
     RunStatus,
     StepStatus,
 )
+from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.run_params import given_params
 from dalsegno.operations.run_views import RunView, StepView, run_view, step_views
 from dalsegno.operations.signals import Signals
 from dalsegno.operations.workflow_versions import Pushed, Versions
 from dalsegno.settings import Settings
+from dalsegno.spec.names import fault_of_key
 from dalsegno.spec.params.sel import Sel
 from dalsegno.steps.registry import runner
 from dalsegno.store import Store, flows, nodes, queue, run_tables, runs, workflows
@@ -138,8 +140,10 @@ class Orchestrator:
 
         ``full_refresh``: its captures take their sources as a whole, and its SQL replaces what its targets hold.
         """
+        if idempotency_key is not None and (fault := fault_of_key(idempotency_key)):
+            raise UserError(f"The idempotency key {idempotency_key[:80]!r} cannot be used: {fault}.")
         blueprint = self.versions.named(workflow_id, version)
-        given = given_params(blueprint, params or {})
+        given = given_params(blueprint, params or {}, self.settings)
         started_by = {"type": "MANUAL", "by": self.actor, **(initiator or {})}
         if full_refresh is not None:
             _check_full_refresh(blueprint, full_refresh)
@@ -159,7 +163,7 @@ class Orchestrator:
 
         The trigger may have made one itself.
         """
-        given = given_params(blueprint, params or {})
+        given = given_params(blueprint, params or {}, self.settings)
         return self._start(blueprint, given, initiator, key, is_failure_kept=True, fault=fault)
 
     def _start(
@@ -258,8 +262,8 @@ class Orchestrator:
         workflow_id, _, number = reference.rpartition("/")
         with self.store.database.reading() as connection:
             found = runs.run_row(connection, reference)
-            if found is None and number.isdecimal():
-                found = runs.numbered(connection, workflow_id, int(number))
+            if found is None and (at := whole_number(number)) is not None:
+                found = runs.numbered(connection, workflow_id, at)
             if found is None:
                 found = runs.numbered(connection, reference, None)
         if found is None:
@@ -270,15 +274,22 @@ class Orchestrator:
         return dict(found)
 
     def list_runs(
-        self, workflow_id: str | None = None, *, status: Sequence[str] = (), limit: int = 20
+        self,
+        workflow_id: str | None = None,
+        *,
+        status: Sequence[str] = (),
+        limit: int = 20,
+        with_params: bool = False,
     ) -> list[RunView]:
-        """Newest first."""
+        """Newest first. Parameters can be large, so they are read only if somebody wants them."""
         table = run_tables.runs
         conditions = [table.c.workflow_id == workflow_id] if workflow_id else []
         if status:
             conditions.append(table.c.status.in_([_run_status(each).value for each in status]))
         with self.store.database.reading() as connection:
-            found = [run_view(row) for row in runs.run_rows(connection, *conditions, limit=limit)]
+            found = [
+                run_view(row) for row in runs.run_rows(connection, *conditions, limit=limit, with_params=with_params)
+            ]
         if workflow_id and not found:
             # A workflow without runs has none to show; one that is not there is a mistake.
             self.versions.row(workflow_id)
@@ -427,7 +438,7 @@ class Orchestrator:
                 f"{name} has succeeded: nothing is left to run.",
                 hint=f"To run it again: dalsegno restart {name} --from beginning",
             )
-        given = given_params(blueprint, params or {}, ParamSource.RESTART)
+        given = given_params(blueprint, params or {}, self.settings, ParamSource.RESTART)
         changed = restarted_with(self.scopes, blueprint, row, given, self.clock())
         changes = {name: changed[name] for name in ("run_params", "params")}
         skipped = {each: tuple(blueprint.root.steps[each].successors) for each in skip}

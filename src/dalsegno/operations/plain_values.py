@@ -9,13 +9,20 @@ from typing import Any
 
 from dalsegno.errors import DalsegnoError, InvalidWorkflow, Problem
 from dalsegno.model.snapshots import Position
+from dalsegno.model.stored_text import fault_of_text
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import Statement, TableState
+
+#: The metadata of a field that is not shown if it is None.
+LEFT_OUT_IF_NONE = {"is_left_out_if_none": True}
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of value
     """What JSON can hold: tables by name, moments in ISO 8601, the rest by their fields."""
     match value:
+        case str():
+            # Whatever is stored, an answer is UTF-8.
+            return value.encode("utf-8", "backslashreplace").decode() if fault_of_text(value) else value
         case TableName():
             return str(value)
         case Position():
@@ -32,16 +39,17 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
         case datetime():
             return value.isoformat()
         case Mapping():
-            return {str(key): plain(item) for key, item in value.items()}
+            return {plain(str(key)): plain(item) for key, item in value.items()}
         case list() | tuple() | frozenset():
             return [plain(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+        shown = (item for item in fields(value) if not (item.metadata and getattr(value, item.name) is None))
+        return {item.name: plain(getattr(value, item.name)) for item in shown}
     return value
 
 
 def error_fields(error: DalsegnoError) -> dict[str, Any]:
-    found: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    found: dict[str, Any] = {"code": error.code, "message": plain(error.message), "hint": plain(error.hint)}
     if isinstance(error, InvalidWorkflow):
         found["problems"] = [problem_fields(each) for each in error.problems]
     return found
@@ -50,9 +58,9 @@ def error_fields(error: DalsegnoError) -> dict[str, Any]:
 def problem_fields(problem: Problem) -> dict[str, Any]:
     return {
         "severity": "warning" if problem.is_warning else "error",
-        "message": problem.message,
-        "hint": problem.hint,
+        "message": plain(problem.message),
+        "hint": plain(problem.hint),
         "line": problem.line,
         "column": problem.column,
-        "path": problem.path,
+        "path": plain(problem.path),
     }

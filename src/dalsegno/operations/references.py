@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from dalsegno.errors import PlatformError, UnknownName, UserError
+from dalsegno.model.stored_text import fault_of_text
 from dalsegno.settings import Settings
 from dalsegno.spec.documents import BYTES
 from dalsegno.spec.files import Reference
@@ -120,9 +121,12 @@ def _read_with_fsspec(address: str) -> bytes:
 
 def _decoded(data: bytes, written: str) -> str:
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"The file of {written} is not UTF-8: {error}.") from error
+    if fault := fault_of_text(text):
+        raise UserError(f"The file of {written} holds {fault}.")
+    return text
 
 
 def _missing(written: str, path: str) -> UnknownName:

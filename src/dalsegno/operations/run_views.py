@@ -11,6 +11,7 @@ from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.scopes import kind_of
 from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.model.workflow import Step
+from dalsegno.operations.plain_values import LEFT_OUT_IF_NONE
 from dalsegno.store import Store, flows, signals
 
 
@@ -26,7 +27,8 @@ class RunView:
     status: RunStatus
     reason: str | None
     is_paused: bool
-    params: Mapping[str, Any]
+    #: None, and not shown, in lists that leave them out.
+    params: Mapping[str, Any] | None = field(metadata=LEFT_OUT_IF_NONE)
     initiator: Mapping[str, Any]
     created_at: datetime
     started_at: datetime | None
@@ -86,7 +88,7 @@ def run_view(row: Mapping[str, Any], *, is_repeated: bool = False) -> RunView:
         status=RunStatus(row["status"]),
         reason=row["reason"],
         is_paused=row["is_paused"],
-        params=row["params"],
+        params=row.get("params"),
         initiator={key: value for key, value in row["initiator"].items() if key != "timeout_seconds"},
         created_at=row["created_at"],
         started_at=row["started_at"],

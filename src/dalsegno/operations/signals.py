@@ -11,7 +11,8 @@ from typing import Any
 from dalsegno.errors import ParamError, UserError
 from dalsegno.model.params import ParamType
 from dalsegno.model.signals import Announcement, SignalValue
-from dalsegno.spec.names import fault_of_name, fault_of_param_name
+from dalsegno.model.stored_text import fault_of_value
+from dalsegno.spec.names import fault_of_key, fault_of_name, fault_of_param_name
 from dalsegno.spec.params.values import cast, type_of
 from dalsegno.store import Store, signals
 from dalsegno.store.asking import Row
@@ -52,6 +53,8 @@ class Signals:
         """Say that something has happened. Saying it again with the same key is the same signal."""
         if fault := fault_of_name(name):
             raise UserError(f"{name!r} cannot be a signal: {fault}.")
+        if key is not None and (fault := fault_of_key(key)):
+            raise UserError(f"The key {key[:80]!r} cannot be used: {fault}.")
         given = {param: _checked(param, value) for param, value in (params or {}).items()}
         news = Announcement(name, given, key=key, source={"by": self.actor})
         with self.store.database.writing() as connection:
@@ -85,6 +88,8 @@ def typed_value(name: str, text: str) -> tuple[str, SignalValue]:
 def _checked(name: str, value: Any) -> SignalValue:
     if fault := fault_of_param_name(name):
         raise ParamError(f"{name!r} cannot be the name of a parameter: {fault}.")
+    if fault := fault_of_value(value):
+        raise ParamError(f"The parameter {name!r} of a signal cannot be set: it holds {fault}.")
     kind = type_of(value)
     if kind not in _TYPES:
         raise ParamError(f"The parameter {name!r} of a signal must be a STRING or a LONG, found {kind}.")

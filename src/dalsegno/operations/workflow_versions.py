@@ -11,6 +11,7 @@ from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.errors import Problem, UnknownName, UserError
+from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.arming import arm
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.references import ReferencedFiles
@@ -82,10 +83,7 @@ class Versions:
                 row = workflows.version_row(connection, workflow_id, version)
                 files = step_files.of_version(connection, workflow_id, version)
             if row is None:
-                raise UnknownName(
-                    f"{workflow_id} has no version {version}.",
-                    hint=f"See the versions there are: dalsegno versions {workflow_id}",
-                )
+                raise _no_version(workflow_id, version)
             if len(self._known) >= _KEPT:
                 self._known.pop(next(iter(self._known)))
             self._known[key] = Blueprint(spec.from_json(row["definition"]), version, tuple(files))
@@ -107,7 +105,9 @@ class Versions:
                         hint=f"Activate one: dalsegno versions {workflow_id} --activate latest",
                     )
             case _ if version.isdecimal():
-                number = int(version)
+                number = whole_number(version)
+                if number is None:
+                    raise _no_version(workflow_id, version)
             case _:
                 raise UserError(f"{version!r} is no version: expected active, latest, default or a number.")
         return self.blueprint(workflow_id, number)
@@ -179,3 +179,10 @@ class Versions:
                 )
             workflows.mark_deleted(connection, workflow_id, now=self.clock())
             arm(connection, workflow_id, self.clock())
+
+
+def _no_version(workflow_id: str, version: object) -> UnknownName:
+    return UnknownName(
+        f"{workflow_id} has no version {version!s:.40}.",
+        hint=f"See the versions there are: dalsegno versions {workflow_id}",
+    )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dalsegno.errors import DalsegnoError, UserError
+from dalsegno.errors import DalsegnoError, StoreFailed, UserError
 from dalsegno.operations.plain_values import error_fields
+
+log = logging.getLogger(__name__)
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -19,6 +22,10 @@ SAFE_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no
 
 
 def error_answer(status: int, error: DalsegnoError, headers: Mapping[str, str] | None = None) -> Response:
+    if isinstance(error, StoreFailed):
+        # Whoever asks need not know which database it is; who reads the log does.
+        log.error("%s", error)
+        error = StoreFailed("The store failed.", hint="Try again; the service's log says more.")
     return JSONResponse({"error": error_fields(error)}, status_code=status, headers=dict(headers or {}))
 
 

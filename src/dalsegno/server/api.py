@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from starlette.routing import Route
 
 from dalsegno.errors import DalsegnoError, DataError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.runs import Ending
+from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.figures import Figure, Figures, own_figures
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.plain_values import error_fields, plain
@@ -40,6 +42,12 @@ STATUS_CODES: tuple[tuple[type[DalsegnoError], int], ...] = (
 _LARGEST_BODY = 1024 * 1024
 _MOST_RUNS = 1000
 _ACTOR = "api"
+#: Characters of what was sent that an answer repeats.
+_SHOWN = 80
+#: Runs that are being started or restarted at once; their parameters are evaluated, which may take seconds each.
+_STARTS_AT_ONCE = 4
+#: How many more may wait for that.
+_STARTS_WAITING = 100
 
 Fields = Mapping[str, Any]
 #: What a verb answers: a status and something that JSON can hold.
@@ -53,17 +61,19 @@ class Api:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.metrics = Metrics(self._figures, service.clock, self._own_figures)
+        #: Made by the first request, in the event loop that it belongs to.
+        self._starts: CapacityLimiter | None = None
 
     def app(self) -> Starlette:
         app = Starlette(
             routes=[
                 *Probes(self.service).routes(),
                 Route("/metrics", self._metrics),
-                self._verb("POST", "/api/workflows/{workflow}/runs", start_run),
+                self._verb("POST", "/api/workflows/{workflow}/runs", start_run, is_start=True),
                 self._verb("GET", "/api/runs", list_runs),
                 self._verb("POST", "/api/runs/{run:path}/stop", stop_run),
                 self._verb("POST", "/api/runs/{run:path}/kill", kill_run),
-                self._verb("POST", "/api/runs/{run:path}/restart", restart_run),
+                self._verb("POST", "/api/runs/{run:path}/restart", restart_run, is_start=True),
                 self._verb("GET", "/api/runs/{run:path}", show_run),
             ],
             middleware=[Middleware(Authentication, store=self.service.store)],
@@ -84,7 +94,7 @@ class Api:
     def _metrics(self, _: Request) -> Response:
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    def _verb(self, method: str, path: str, verb: Verb) -> Route:
+    def _verb(self, method: str, path: str, verb: Verb, *, is_start: bool = False) -> Route:
         async def endpoint(request: Request) -> Response:
             try:
                 body = await _body(request)
@@ -93,9 +103,20 @@ class Api:
                 return Response(status_code=400)
             if body is None:
                 return error_answer(413, UserError(f"The body is larger than {_LARGEST_BODY} bytes."))
+            if is_start:
+                return await self._started(verb, request, body)
             return await run_in_threadpool(self._called, verb, request, body)
 
         return Route(path, endpoint, methods=[method])
+
+    async def _started(self, verb: Verb, request: Request, body: bytes) -> Response:
+        """Starts wait for each other here, so that they never take the threads of all other requests."""
+        if self._starts is None:
+            self._starts = CapacityLimiter(_STARTS_AT_ONCE)
+        if self._starts.statistics().tasks_waiting >= _STARTS_WAITING:
+            error = PlatformError("Too many runs are being started at once.", hint="Try again in a few seconds.")
+            return error_answer(503, error, {"Retry-After": "5"})
+        return await to_thread.run_sync(self._called, verb, request, body, limiter=self._starts)
 
     def _called(self, verb: Verb, request: Request, body: bytes) -> Response:
         try:
@@ -129,9 +150,15 @@ def start_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> A
 def list_runs(orchestrator: Orchestrator, request: Request, _: Fields) -> Answer:
     asked = request.query_params
     limit = asked.get("limit", "20")
-    if not limit.isdecimal() or not 1 <= int(limit) <= _MOST_RUNS:
-        raise UserError(f"limit is {limit!r}, expected a whole number from 1 to {_MOST_RUNS}.")
-    runs = orchestrator.list_runs(asked.get("workflow"), status=asked.getlist("status"), limit=int(limit))
+    most = whole_number(limit)
+    if most is None or not 1 <= most <= _MOST_RUNS:
+        raise UserError(f"limit is {limit[:_SHOWN]!r}, expected a whole number from 1 to {_MOST_RUNS}.")
+    with_params = asked.get("params", "false")
+    if with_params not in ("true", "false"):
+        raise UserError(f"params is {with_params[:_SHOWN]!r}, expected true or false.")
+    runs = orchestrator.list_runs(
+        asked.get("workflow"), status=asked.getlist("status"), limit=most, with_params=with_params == "true"
+    )
     return 200, {"runs": runs}
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 from dalsegno.model.params import ParamDefinition, ParamDefinitions, ParamType
 from dalsegno.model.workflow import ForeachStep, JobStep, Step, SubworkflowStep, WhileStep, Workflow
+from dalsegno.spec import pasted_code
 from dalsegno.spec.captures import IP_CAPTURE, WrittenCapture, committed_by, is_capture, written_captures
 from dalsegno.spec.names import SEPARATOR
 from dalsegno.spec.problems import meant
@@ -29,6 +30,7 @@ def check(workflow: Workflow, reading: Reading) -> None:
     for step in workflow.all_steps():
         _commit(step, reading)
         _call(step, workflow, reading)
+        pasted_code.check(step, reading)
     _uncommitted(workflow, reading)
     _watched(workflow, reading)
     _references(workflow, reading)

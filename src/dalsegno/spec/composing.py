@@ -6,8 +6,9 @@ hostile, can use up the interpreter's stack or, through aliases of aliases, its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from dalsegno.model.stored_text import fault_of_text, readable
 from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
 from dalsegno.spec.problems import Problems
 
@@ -48,6 +49,10 @@ class Composer:
         return type(self._stack[-1].node) if self._stack else None
 
     def scalar(self, scalar: Scalar, anchor: str | None = None) -> None:
+        if fault := fault_of_text(scalar.text):
+            self._problems.add(f"this text holds {fault}", scalar.mark)
+            text = readable(scalar.text)
+            scalar = replace(scalar, text=text, value=text if isinstance(scalar.value, str) else scalar.value)
         self._take(scalar, size=1, height=0)
         if anchor:
             self._anchors[anchor] = _Anchored(scalar, 1, 0)

@@ -97,9 +97,6 @@ class _Scanner:
         except JSONDecodeError as error:
             self._problems.stop(error.msg[:1].lower() + error.msg[1:].removesuffix(" starting at"), mark)
         self._move(end)
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            self._problems.add("half of a surrogate pair is no character", mark)
-            value = value.encode("utf-8", "replace").decode()
         self._composer.scalar(Scalar(value, mark, value, '"', self._mark()))
 
     def _word(self) -> None:

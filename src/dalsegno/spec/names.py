@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 
+from dalsegno.model.stored_text import fault_of_text
+
 ID_LENGTH = 128
 NAME_LENGTH = 256
 TEXT_LENGTH = 16_384
+#: Keys are indexed, and an entry of PostgreSQL's indexes holds 2,704 bytes.
+KEY_LENGTH = 512
 
 #: Between a step's id and a parameter's name, as in ``${step__param}``.
 SEPARATOR = "__"
@@ -51,6 +55,13 @@ def fault_of_name(text: str) -> str | None:
     if not text.strip() or not _NAME.fullmatch(text):
         return "a name is made of letters, digits, spaces and any of . , : @ & = ' ( ) { } $ + [ ] - / \\"
     return _fault_of_ends(text, with_suffix=True) or _fault_of_length(text, NAME_LENGTH)
+
+
+def fault_of_key(text: str) -> str | None:
+    """Of an idempotency key, which may hold anything."""
+    if fault := fault_of_text(text):
+        return f"it holds {fault}"
+    return _fault_of_length(text, KEY_LENGTH)
 
 
 def _fault_of_reference(text: str) -> str | None:

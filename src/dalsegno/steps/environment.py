@@ -11,13 +11,9 @@ from typing import Any
 from dalsegno.errors import UserError
 from dalsegno.steps.capture_file import CAPTURES_FILE, captures_file
 from dalsegno.steps.contract import Work
+from dalsegno.steps.inherited import INHERITED
 from dalsegno.steps.secret_values import is_own, without_secrets
 
-#: What every job gets from our own environment. The setting ``pass_environment`` adds to it.
-INHERITED = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "JAVA_HOME"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
-)
 #: Where traces go, if anybody wants them.
 OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 #: Names of files in the attempt's folder.

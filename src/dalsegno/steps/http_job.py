@@ -79,6 +79,8 @@ def main() -> None:
     if len(body) > BODY_LIMIT:
         _give_up(USERS_FAULT, f"The answer is longer than {BODY_LIMIT:,} bytes.")
     text = body.decode(headers.get_content_charset("utf-8"), errors="replace")
+    # No store can hold it.
+    text = text.replace("\0", "\ufffd")
     told = {"status_code": status, "response_body": text}
     if request.get("tell_location") and "Location" in headers:
         told["location"] = urljoin(url, headers["Location"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import UserError
+from dalsegno.model.stored_text import fault_of_value
 
 SIZE_LIMIT = 1 << 20
 #: No parameter may be called so.
@@ -68,6 +69,7 @@ def signals_in(output: Any) -> list[Any]:
 
 def _parsed(line: str, number: int) -> Mapping[str, Any]:
     if pair := _LINE.fullmatch(line):
+        _refuse_unstorable(pair[1], pair[2], number)
         return {pair[1]: pair[2]}
     try:
         values = json.loads(line, parse_constant=_refuse_constant)
@@ -78,9 +80,18 @@ def _parsed(line: str, number: int) -> Mapping[str, Any]:
             f"Line {number} of the job's output parameters is neither name=value nor a JSON object: {line[:80]!r}."
         )
     for name, value in values.items():
+        _refuse_unstorable(name, value, number)
         if not _NAME.fullmatch(name) or not _is_value(value):
             raise UserError(f"Line {number} of the job's output parameters: {name!r} cannot be set to {value!r:.80}.")
     return values
+
+
+def _refuse_unstorable(name: str, value: Any, number: int) -> None:
+    if fault := fault_of_value(value):
+        raise UserError(
+            f"Line {number} of the job's output parameters: {name[:80]!r} holds {fault}, which cannot be stored.",
+            hint="Write bytes as Base64, and larger numbers as text.",
+        )
 
 
 def _refuse_constant(name: str) -> float:

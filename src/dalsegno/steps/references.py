@@ -25,12 +25,17 @@ _TAKEN = re.compile(
 _QUOTED = re.compile(r"\\.|\"(?:\\.|[^\"\\])*\"|(?:^|(?<=\s))#[^\n]*|'([^']*)'", re.DOTALL | re.MULTILINE)
 
 
+def is_taken(name: str) -> bool:
+    """Whether a variable of this name means something to a shell, the loader or us."""
+    return _TAKEN.fullmatch(name) is not None
+
+
 def as_variables(script: str, references: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The script, with references that are no names of variables renamed; and the variables."""
     renamed = {
         name: f"DALSEGNO_REFERENCE_{number}"
         for number, name in enumerate(sorted(references))
-        if not _SHELL_NAME.fullmatch(name) or _TAKEN.fullmatch(name)
+        if not _SHELL_NAME.fullmatch(name) or is_taken(name)
     }
 
     def rewritten(found: re.Match[str]) -> str:

@@ -7,6 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dalsegno.errors import UserError
+from dalsegno.model.stored_text import fault_of_texts
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -38,6 +41,12 @@ def outputs(rows: pa.Table) -> dict[str, Any]:
     if rows.num_rows == 1:
         row = {name: column[0].as_py() for name, column in _columns(rows)}
         values = {name: _plain(value) for name, value in row.items() if value is not None and _is_name(name)}
+    for name, value in values.items():
+        if fault := fault_of_texts(value):
+            raise UserError(
+                f"The column {name!r} of the query's row holds {fault}, which no parameter can hold.",
+                hint=f"Leave the column out, or write it as hex({name}).",
+            )
     return values | {"row_count": rows.num_rows}
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.exc import ArgumentError
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.private_files import close_to_others, make_private_file, make_private_folder
 from dalsegno.store.failures import Place
+from dalsegno.store.values import refuse_unstorable
 
 try:
     # Newer than the one in most Pythons: see SAFE_WAL.
@@ -43,6 +44,9 @@ KEEPALIVES = {
 
 #: In SQLite up to 3.51.2, two connections that write and checkpoint at once can corrupt a WAL database.
 SAFE_WAL = (3, 51, 3)
+
+# NaN is no JSON: PostgreSQL would refuse what SQLite takes.
+to_json = json.JSONEncoder(allow_nan=False).encode
 
 #: The waits are this transaction's own, so that they also hold where a pooler shares connections.
 LOCK = text(
@@ -144,7 +148,8 @@ def try_lock(connection: Connection, name: str) -> bool:
 
 def _lock_values(name: str) -> dict[str, Any]:
     # Two names with the same number would wait for each other, nothing worse.
-    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    number = int.from_bytes(digest[:8], signed=True)
     return {"number": number, "patience": f"{PATIENCE_SECONDS}s", "stalled": f"{STALLED_SECONDS}s"}
 
 
@@ -177,14 +182,13 @@ def read_url(text: str) -> URL:
 
 
 def new_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
-    # NaN is no JSON: PostgreSQL would refuse what SQLite takes.
-    dumps = json.JSONEncoder(allow_nan=False).encode
-    if url.get_backend_name() == "sqlite":
-        return _sqlite_engine(url, dumps, foreign_keys=foreign_keys)
-    return _postgres_engine(url, dumps)
+    is_sqlite = url.get_backend_name() == "sqlite"
+    engine = _sqlite_engine(url, foreign_keys=foreign_keys) if is_sqlite else _postgres_engine(url)
+    event.listen(engine, "before_cursor_execute", refuse_unstorable)
+    return engine
 
 
-def _postgres_engine(url: URL, dumps: Any) -> Engine:
+def _postgres_engine(url: URL) -> Engine:
     arguments: dict[str, Any] = {
         "connect_timeout": PATIENCE_SECONDS,
         "application_name": "dalsegno",
@@ -200,7 +204,7 @@ def _postgres_engine(url: URL, dumps: Any) -> Engine:
             isolation_level="READ COMMITTED",
             # The server may have been restarted since the connection was last used.
             pool_pre_ping=True,
-            json_serializer=dumps,
+            json_serializer=to_json,
         )
     except ModuleNotFoundError as error:
         raise UserError(
@@ -209,7 +213,7 @@ def _postgres_engine(url: URL, dumps: Any) -> Engine:
         ) from error
 
 
-def _sqlite_engine(url: URL, dumps: Any, *, foreign_keys: bool) -> Engine:
+def _sqlite_engine(url: URL, *, foreign_keys: bool) -> Engine:
     path = Path(str(url.database))
     try:
         make_private_folder(path.parent)
@@ -225,7 +229,7 @@ def _sqlite_engine(url: URL, dumps: Any, *, foreign_keys: bool) -> Engine:
     for file in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "journal"))):
         if file.is_file():
             close_to_others(file)
-    engine = create_engine(url, module=sqlite, connect_args={"timeout": PATIENCE_SECONDS}, json_serializer=dumps)
+    engine = create_engine(url, module=sqlite, connect_args={"timeout": PATIENCE_SECONDS}, json_serializer=to_json)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, record: object) -> None:

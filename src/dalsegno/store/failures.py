@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import URL
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dalsegno.errors import PlatformError
+from dalsegno.errors import DalsegnoError, StoreFailed, UserError
 
 #: What we look for in a driver's words, and what to do then.
 HINTS = {
@@ -34,6 +34,9 @@ HINTS = {
 #: True of everything the store does: see the package's docstring.
 OTHERWISE = "Try again: every operation of the store may be repeated."
 
+#: Classes of PostgreSQL's codes that are about the values: data exception, program limit exceeded.
+_NEVER = frozenset({"22", "54"})
+
 
 @dataclass(frozen=True)
 class Place:
@@ -49,7 +52,7 @@ class Place:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turn what the driver raises into ``PlatformError``."""
+        """Turn what the driver raises into ``StoreFailed``, or ``UserError`` if it can never work."""
         try:
             yield
         except (DBAPIError, PoolTimeout) as error:
@@ -58,13 +61,25 @@ class Place:
             hint = next((hint for part, hint in HINTS.items() if part in said.lower()), OTHERWISE)
             for secret in filter(None, self._secrets()):
                 said = said.replace(secret, "***")
-            raise PlatformError(f"The database {self} failed: {said.rstrip('.?')}.", hint=hint) from error
+            if _sqlstate(cause)[:2] in _NEVER:
+                raise UserError(f"The store cannot hold this: {said.rstrip('.?')}.") from error
+            raise StoreFailed(f"The database {self} failed: {said.rstrip('.?')}.", hint=hint) from error
+        except StatementError as error:
+            # A value that cannot become a column's.
+            if isinstance(error.orig, DalsegnoError):
+                raise error.orig from None
+            raise
 
     def _secrets(self) -> Iterator[str]:
         yield str(self.url.password or "")
         for key, value in self.url.normalized_query.items():
             if "password" in key:
                 yield from value
+
+
+def _sqlstate(error: BaseException) -> str:
+    """PostgreSQL's code for what went wrong; empty if there is none."""
+    return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "")
 
 
 def _first_cause(error: BaseException) -> BaseException:

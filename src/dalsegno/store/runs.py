@@ -35,9 +35,20 @@ def revision_of(connection: Connection, run_id: str) -> int | None:
 _REVISION = select(runs.c.revision).where(runs.c.id == bindparam("run"))
 
 
-def run_rows(connection: Connection, *conditions: ColumnElement[bool], limit: int | None = None) -> list[Row]:
-    """Newest first."""
-    found = select(runs).where(*conditions).order_by(runs.c.created_at.desc(), runs.c.id.desc())
+#: Columns that can be large.
+_PARAMS = ("params", "run_params")
+_WITHOUT_PARAMS = [column for column in runs.c if column.name not in _PARAMS]
+
+
+def run_rows(
+    connection: Connection, *conditions: ColumnElement[bool], limit: int | None = None, with_params: bool = False
+) -> list[Row]:
+    """Newest first; without their parameters, unless they are wanted."""
+    found = (
+        select(*(runs.c if with_params else _WITHOUT_PARAMS))
+        .where(*conditions)
+        .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+    )
     return asking.rows(connection, found.limit(limit) if limit else found)
 
 
@@ -120,7 +131,8 @@ def open_children(connection: Connection, flow_id: str, step_id: str) -> list[st
 
 def last_child(connection: Connection, flow_id: str, step_id: str) -> Row | None:
     """The run that a subworkflow's step has started last."""
-    return next(iter(run_rows(connection, runs.c.parent_flow == flow_id, runs.c.parent_step == step_id, limit=1)), None)
+    mine = (runs.c.parent_flow == flow_id, runs.c.parent_step == step_id)
+    return next(iter(run_rows(connection, *mine, limit=1, with_params=True)), None)
 
 
 def add_events(connection: Connection, happened: Sequence[Mapping[str, Any]]) -> None:

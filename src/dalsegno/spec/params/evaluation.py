@@ -15,6 +15,7 @@ from typing import Any
 
 from dalsegno.errors import ParamError, SelError
 from dalsegno.model.params import Param, ParamDefinition, ParamDefinitions, ParamMode, Params, ParamSource, ParamType
+from dalsegno.model.stored_text import fault_of_value
 from dalsegno.spec.params import validators
 from dalsegno.spec.params.context import Context, Evaluated, Trace
 from dalsegno.spec.params.defaults import RUN_TS, STEP_DEFAULTS, WORKFLOW_DEFAULTS, Default
@@ -29,6 +30,8 @@ from dalsegno.spec.params.values import cast, shown, size_of, text_of, type_of
 LARGEST = 750_000
 #: How many parameters may wait for each other.
 LONGEST_CHAIN = 32
+#: Who gives values rather than texts with references.
+_GIVEN = frozenset({ParamSource.LAUNCH, ParamSource.RESTART, ParamSource.SUBWORKFLOW})
 #: What a step's parameter may call the change table of a table that was captured before: its last word, and which one.
 _CHANGE_TABLE = re.compile(r"icdc\.(?P<source>\w+)\.(?P<number>\d{2,4})", re.ASCII)
 
@@ -122,6 +125,9 @@ class Scope:
                 found = self._params[name] = self._made(name)
             finally:
                 self._under_way.pop()
+            # What a secret went into is not stored.
+            if not found.is_secret and (fault := fault_of_value(found.value)):
+                raise ParamError(f"Parameter '{name}'{self._place} holds {fault}, which cannot be stored.")
             self._size += size_of(found.value)
             self._check_size(self._size)
             self._note(found)
@@ -176,6 +182,9 @@ class Scope:
         elif definition.type is ParamType.STRING_MAP and f"{path}." in self._raw_prefixes:
             entries = {key: self._interpolated(f"{path}.{key}", text, trace) for key, text in definition.value.items()}
             value = self._cast(entries, definition.type, path, trace)
+        elif path in self.raw and definition.source in _GIVEN:
+            # A value is exactly what was given; the author's own text would be code.
+            value = self._cast(interpolate_all(definition.value, str), definition.type, path, trace)
         else:
             value = self._cast(self._interpolated(path, definition.value, trace), definition.type, path, trace)
         if definition.validator is not None:

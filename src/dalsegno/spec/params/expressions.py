@@ -25,6 +25,9 @@ class Expressions(Protocol):
     def evaluate(self, expression: str, params: Mapping[str, Param], *, now: datetime, call: Call) -> Any:
         """Its value, as plain data; ``SelError`` if there is none."""
 
+    def metered(self) -> Expressions:
+        """The same language, with a budget that all evaluations share from now on."""
+
 
 @dataclass(frozen=True)
 class Functions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ from dalsegno.errors import ParamError, SelError
 from dalsegno.model.params import Param, ParamType
 from dalsegno.spec.params.expressions import Call
 from dalsegno.spec.params.values import type_of
-from dalsegno.spec.sel import PARAMETER_TYPES, Limits, Program, Type, Value, evaluate, parse
+from dalsegno.spec.sel import PARAMETER_TYPES, Budget, Limits, Program, Type, Value, evaluate, parse
 from dalsegno.spec.sel.names import variables_of
 
 #: The same expression is evaluated in each iteration of a loop.
@@ -25,13 +25,20 @@ class Sel:
     """SEL as the ``Expressions`` of parameters."""
 
     limits: Limits = field(default_factory=Limits)
+    #: What all expressions may use together; None: each has a budget of its own.
+    budget: Budget | None = None
+
+    def metered(self) -> Sel:
+        return replace(self, budget=Budget(self.limits))
 
     def names_of(self, expression: str) -> frozenset[str]:
         return _parsed(expression, self.limits)[1]
 
     def evaluate(self, expression: str, params: Mapping[str, Param], *, now: datetime, call: Call) -> Any:
         program, _ = _parsed(expression, self.limits)
-        found = evaluate(program, _Values(params), now=now, extension=_Extension(call), limits=self.limits)
+        found = evaluate(
+            program, _Values(params), now=now, extension=_Extension(call), limits=self.limits, budget=self.budget
+        )
         if found.type not in PARAMETER_TYPES or found.value is None:
             raise SelError(
                 f'"{expression}" yields {found.type if found.value is not None else "nothing"}, '

@@ -68,12 +68,17 @@ def mark_fields(owner: str, block: str, node: Node, reading: Reading) -> None:
     if not isinstance(inside, MapNode):
         return
     for key, field in inside.entries.values():
-        parsed = _KEY.fullmatch(key.text)
-        reading.marks[("field", owner, block, parsed["name"] if parsed else key.text)] = _unwrapped(field).mark
+        reading.marks[("field", owner, block, name_in(key))] = _unwrapped(field).mark
 
 
 def _unwrapped(node: Node) -> Node:
     return node.entries["value"][1] if isinstance(node, MapNode) and "value" in node.entries else node
+
+
+def name_in(key: Scalar) -> str:
+    """The name that a YAML key gives to a parameter, without its type and mode."""
+    parsed = _KEY.fullmatch(key.text)
+    return parsed["name"] if parsed else key.text
 
 
 def _written(

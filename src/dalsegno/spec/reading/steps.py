@@ -22,7 +22,7 @@ from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading import graph
 from dalsegno.spec.reading.context import TEMPLATE, Reading, block_of
-from dalsegno.spec.reading.params import Definitions, mark_fields, read_typed, read_written
+from dalsegno.spec.reading.params import Definitions, mark_fields, name_in, read_typed, read_written
 from dalsegno.spec.reading.retries import read_retry_policy, read_timeout
 from dalsegno.spec.reading.signals import read_dependencies, read_outputs
 from dalsegno.spec.reading.tags import read_tags
@@ -179,7 +179,7 @@ def _params(
     inner = fields.mapping(own) if own else None
     fields.warn_of_rest()
     rest = list(fields.rest())
-    in_block = [entry for entry in rest if entry[0].text != block] if item.style is Style.FLAT and block else []
+    in_block = [entry for entry in rest if name_in(entry[0]) != block] if item.style is Style.FLAT and block else []
     outside = [*(inner.node.entries.values() if inner else ()), *(rest if not in_block else _called(block, rest))]
     found = read_written(outside, reading, fields.path, owner=step_id, blocks=blocks)
     given = read_written(in_block, reading, fields.path)
@@ -188,12 +188,13 @@ def _params(
             step_id, block, MapNode(fields.node.mark, {key.text: (key, node) for key, node in in_block}), reading
         )
         known = found[block].value if block in found and found[block].type is ParamType.MAP else {}
-        found[block] = ParamDefinition(ParamType.MAP, {**known, **given})
+        mode = found[block].mode if block in found else None
+        found[block] = ParamDefinition(ParamType.MAP, {**known, **given}, mode=mode)
     return found
 
 
 def _called(name: str | None, entries: list[tuple[Scalar, Node]]) -> list[tuple[Scalar, Node]]:
-    return [entry for entry in entries if entry[0].text == name]
+    return [entry for entry in entries if name_in(entry[0]) == name]
 
 
 def _job(item: _Item, reading: Reading, depth: int) -> JobStep:

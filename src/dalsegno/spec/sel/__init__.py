@@ -21,7 +21,7 @@ from dalsegno.errors import SelError
 from dalsegno.spec.sel.context import Context, Extension
 from dalsegno.spec.sel.faults import Fault
 from dalsegno.spec.sel.interpreter import Interpreter
-from dalsegno.spec.sel.limits import Limits, Meter
+from dalsegno.spec.sel.limits import Budget, Limits, Meter
 from dalsegno.spec.sel.names import names_of
 from dalsegno.spec.sel.parser import Program, parse
 from dalsegno.spec.sel.texts import from_utf16
@@ -29,6 +29,7 @@ from dalsegno.spec.sel.values import PARAMETER_TYPES, Type, Value, to_value, typ
 
 __all__ = [
     "PARAMETER_TYPES",
+    "Budget",
     "Extension",
     "Limits",
     "Program",
@@ -59,19 +60,22 @@ def evaluate(
     extension: Extension | None = None,
     limits: Limits | None = None,
     random: Random | None = None,
+    budget: Budget | None = None,
 ) -> Value:
     """The value of an expression.
 
     Whatever the expression is, this returns or raises ``SelError``, within the limits. The result may be of a type
-    that no parameter can have, such as NULL or DATETIME: compare with ``PARAMETER_TYPES``.
+    that no parameter can have, such as NULL or DATETIME: compare with ``PARAMETER_TYPES``. Evaluations that share a
+    budget stop when they have used it up together.
     """
     limits = limits or Limits()
     program = parse(expression, limits) if isinstance(expression, str) else expression
-    meter = Meter(limits)
+    meter = Meter(limits, budget=budget)
     millis = (now - _EPOCH) // timedelta(milliseconds=1)
     context = Context(params, millis, random or SystemRandom(), extension, meter)
     try:
-        return to_value(Interpreter(program, context).run(), meter)
+        with meter.budget.running():
+            return to_value(Interpreter(program, context).run(), meter)
     except Fault as fault:
         raise SelError(f"The result is not usable: {from_utf16(fault.message)}.", hint=fault.hint) from None
     except RecursionError:  # the caller's own stack was nearly full

@@ -12,7 +12,8 @@ Expressions are written by strangers and run inside our processes, so nothing th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dalsegno.spec.sel.faults import Fault
@@ -47,22 +48,70 @@ class Limits:
     memory: int = 32 * 1024 * 1024
     #: Of wall time. The other limits are reached first, except on a machine that is very busy.
     seconds: float = 5.0
+    #: Nodes evaluated by all expressions of one run, or of one step.
+    all_steps: int = 2_000_000
+    #: Of wall time, for all of them.
+    all_seconds: float = 10.0
+
+
+class Budget:
+    """Steps and time of several evaluations together, such as of all parameters of a run; for one thread.
+
+    An evaluation may lead to another one, whose time is counted once. Time between evaluations does not count.
+    """
+
+    def __init__(self, limits: Limits, stopwatch: Callable[[], float] = time.monotonic) -> None:
+        self.limits = limits
+        self.steps = 0
+        self._stopwatch = stopwatch
+        self._seconds = 0.0
+        self._began: float | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        if self._began is not None:
+            yield
+            return
+        self._began = self._stopwatch()
+        try:
+            yield
+        finally:
+            self._seconds += self._stopwatch() - self._began
+            self._began = None
+
+    def check(self) -> None:
+        if self.steps > self.limits.all_steps:
+            raise Fault(
+                f"the expressions evaluated so far take more than {self.limits.all_steps:,} steps together",
+                hint="Do less in the expressions of one run or step.",
+            )
+        running = 0.0 if self._began is None else self._stopwatch() - self._began
+        if self._seconds + running > self.limits.all_seconds:
+            raise Fault(
+                f"the expressions evaluated so far take longer than {self.limits.all_seconds:g} s together",
+                hint="Do less in the expressions of one run or step.",
+            )
 
 
 class Meter:
     """What one evaluation has used so far."""
 
-    def __init__(self, limits: Limits, stopwatch: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, limits: Limits, stopwatch: Callable[[], float] = time.monotonic, budget: Budget | None = None
+    ) -> None:
         self.limits = limits
+        self.budget = budget or Budget(limits, stopwatch)
         self._stopwatch = stopwatch
         self._deadline = stopwatch() + limits.seconds
         self._steps = 0
-        self._next_look = _STEPS_PER_LOOK
+        # Many small expressions share a budget, so the first step of each looks.
+        self._next_look = 1
         self._held = 0
         self._passing = 0
 
     def step(self, count: int = 1) -> None:
         self._steps += count
+        self.budget.steps += count
         if self._steps >= self._next_look:
             self._look()
 
@@ -76,6 +125,7 @@ class Meter:
             raise Fault(
                 f"the expression takes longer than {self.limits.seconds:g} s", hint="Do less in one expression."
             )
+        self.budget.check()
 
     def text(self, length: int) -> None:
         """A string of this length is about to be made."""
