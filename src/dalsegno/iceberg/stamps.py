@@ -49,6 +49,15 @@ def writes_of(target: TableName, history: History) -> list[Write]:
     return [_write(target, snapshot) for snapshot in reversed(line)]
 
 
+def told_ranges(summary: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """The ranges that a summary names, as they are written there; none if they cannot be read."""
+    try:
+        found = json.loads(summary.get(_RANGES, "[]"))
+    except ValueError:
+        return []
+    return [each for each in found if isinstance(each, dict)]
+
+
 def _write(target: TableName, snapshot: Snapshot) -> Write:
     try:
         ranges = tuple(_range(each) for each in json.loads(snapshot.summary[_RANGES]))

@@ -11,8 +11,8 @@ from typing import Any
 from dalsegno.errors import DataError, UserError
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.history import MAIN, branch_heads
-from dalsegno.iceberg.stamps import PREFIX
-from dalsegno.model.full_refresh import FullRefresh
+from dalsegno.iceberg.stamps import PREFIX, told_ranges
+from dalsegno.model.full_refresh import FullRefresh, replaces
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import WorkUnit
 from dalsegno.plan.full_refresh import emptied_by, emptying, is_emptied
@@ -29,6 +29,7 @@ Find = Callable[[tuple[str, ...]], Target | None]
 
 def with_emptying(texts: Sequence[str], work: Work, units: Sequence[WorkUnit], find: Find) -> list[str]:
     """The statements with those that empty their targets. ``units``: all work behind the same captures."""
+    _refuse_parts(work)
     own = next((each for each in units if each.key.digest == work.unit), None)
     if own is not None and own.is_begun:
         known = {emptied_by(each.text) for each in own.statements}
@@ -47,20 +48,61 @@ def with_emptying(texts: Sequence[str], work: Work, units: Sequence[WorkUnit], f
 
 def _refuse_rows_of_others(target: Target, work: Work) -> None:
     """Raise if somebody else may have written to a target that is about to be emptied."""
-    allowed = work.full_refresh or FullRefresh()
-    metadata, name = target.metadata, target.name
-    said = {str(name), *([".".join(name.identifier)] if name.catalog == work.settings.default_catalog else [])}
-    if metadata is None or said & allowed.empty:
+    if target.metadata is None:
         return
-    parent = branch_heads(metadata).get(target.branch or MAIN)
-    for raw in evidence.line(metadata, parent):
+    parent = branch_heads(target.metadata).get(target.branch or MAIN)
+    stranger: str | None = None
+    for raw in evidence.line(target.metadata, parent):
         summary = raw.get("summary") or {}
-        if not _is_ours(summary, work.workflow_id):
+        _refuse_rows_of_other_sources(target.name, summary, work)
+        if stranger is None and not _is_ours(summary, work.workflow_id):
             by = f"workflow {summary[_WORKFLOW]!r}" if _WORKFLOW in summary else "something else"
-            raise _may_be_others(target.name, work, f"{by} wrote snapshot {raw['snapshot-id']}")
+            stranger = f"{by} wrote snapshot {raw['snapshot-id']}"
         parent = raw.get("parent-snapshot-id")
-    if parent is not None:
-        raise _may_be_others(target.name, work, "its older snapshots have expired, so who wrote its rows is not known")
+    if stranger is None and parent is not None:
+        stranger = "its older snapshots have expired, so who wrote its rows is not known"
+    if stranger is not None and not _is_allowed(target.name, work):
+        raise _may_be_others(target.name, work, stranger)
+
+
+def _refuse_parts(work: Work) -> None:
+    """Raise if some captures hold whole tables and others only what changed: the rest could not be written again."""
+    for capture in work.captures:
+        if not replaces([capture]):
+            whole = next(each for each in work.captures if replaces([each]))
+            raise UserError(
+                f"Capture {whole.id} holds a whole table, and capture {capture.id} only what changed in "
+                f"{', '.join(str(each.table) for each in capture.tables)}: with both, the targets of step "
+                f"{work.step_id!r} cannot be refreshed.",
+                hint=f"Abandon them, then refresh all: dalsegno abandon {whole.id}, dalsegno abandon {capture.id}, "
+                f"dalsegno run {work.workflow_id} --full-refresh",
+            )
+
+
+def _is_allowed(table: TableName, work: Work) -> bool:
+    allowed = work.full_refresh or FullRefresh()
+    is_default = table.catalog == work.settings.default_catalog
+    return bool({str(table), *([".".join(table.identifier)] if is_default else [])} & allowed.empty)
+
+
+def _refuse_rows_of_other_sources(table: TableName, summary: Mapping[str, Any], work: Work) -> None:
+    """Raise for rows that the captures of this step do not bring back."""
+    if summary.get(_WORKFLOW) != work.workflow_id:
+        return
+    is_of_this_run = summary.get(f"{PREFIX}run") == str(work.run_number)
+    if _is_allowed(table, work) and not is_of_this_run:
+        return
+    tables = [captured for capture in work.captures for captured in capture.tables]
+    known = {*(each.upto.table_uuid for each in tables), *(str(each.table) for each in tables)}
+    for told in told_ranges(summary):
+        if not {told.get("uuid"), told.get("table")} & known:
+            raise UserError(
+                f"Step {work.step_id!r} writes to {table}, which also holds rows of {told.get('table')}: emptied, it "
+                "would lose them, because this step does not consume a capture of that table.",
+                hint="Put all captures before the first step that writes, so that it consumes all of them, and push. "
+                f"If {told.get('table')} is no longer a source: "
+                f"dalsegno run {work.workflow_id} --full-refresh --empty {table}",
+            )
 
 
 def _may_be_others(table: TableName, work: Work, because: str) -> DataError:

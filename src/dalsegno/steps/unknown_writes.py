@@ -7,18 +7,17 @@ our checkpoint were written before.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dalsegno.errors import DataError
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.history import RawMetadata, branch_heads
-from dalsegno.iceberg.stamps import PREFIX
+from dalsegno.iceberg.stamps import PREFIX, told_ranges
 from dalsegno.model.captures import Capture, CapturedTable
 from dalsegno.model.tables import TableName
 
-_CAPTURES, _RANGES = f"{PREFIX}captures", f"{PREFIX}ranges"
+_CAPTURES = f"{PREFIX}captures"
 
 
 def refuse_unknown_writes(
@@ -37,7 +36,7 @@ def refuse_unknown_writes(
         named = set(summary.get(_CAPTURES, "").split(","))
         if named & ours and summary.get(evidence.UNIT) not in known_units:
             raise _refusal(target, snapshot_id, f"for capture {', '.join(sorted(named & ours))}", captures[0])
-        for each in _ranges(summary):
+        for each in told_ranges(summary):
             if each.get("capture") not in ours:
                 newest.setdefault((each.get("consumer"), each.get("uuid")), (snapshot_id, each))
     strangers = {str(told.get("capture")): (snapshot_id, told) for snapshot_id, told in newest.values()}
@@ -60,14 +59,6 @@ def _stamped(metadata: RawMetadata) -> Iterator[tuple[int, Mapping[str, str]]]:
             summary = raw.get("summary") or {}
             if _CAPTURES in summary:
                 yield raw["snapshot-id"], summary
-
-
-def _ranges(summary: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    try:
-        found = json.loads(summary.get(_RANGES, "[]"))
-    except ValueError:
-        return []
-    return [each for each in found if isinstance(each, dict)]
 
 
 def _overlaps(
