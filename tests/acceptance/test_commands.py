@@ -227,4 +227,4 @@ def test_the_installed_command(tmp_path: Path) -> None:
     )
     assert failed.returncode == 4
     assert "hush" not in failed.stderr + failed.stdout
-    assert failed.stderr.startswith("PlatformError: ")
+    assert failed.stderr.startswith("StoreFailed: ")

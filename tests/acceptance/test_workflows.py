@@ -394,7 +394,7 @@ def test_a_run_for_machines(run: Commands) -> None:
     (run.folder / "repaired").touch()
     write(run.folder, "pipeline.yaml", FRAGILE)
     pushed = run.json("push", "pipeline.yaml")
-    assert pushed == {"workflow_id": "demo.pipeline", "version": 1, "is_new": True, "is_active": True}
+    assert pushed == {"workflow_id": "demo.pipeline", "version": 1, "is_new": True, "is_active": True, "warnings": []}
     ended = run("run", "demo.pipeline", "day=20260101", 'regions=["eu", "us"]', "--json").json()
     assert (ended["run"]["workflow_id"], ended["run"]["number"], ended["run"]["status"]) == (
         "demo.pipeline",
