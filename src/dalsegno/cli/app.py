@@ -12,6 +12,7 @@ from dalsegno.cli import (
     auditing,
     backing_up,
     holding,
+    lookups,
     runs,
     serving,
     signals,
@@ -484,6 +485,7 @@ workflows.register(app)
 runs.register(app)
 auditing.register(app)
 writes.register(app)
+lookups.register(app)
 holding.register(app)
 templates.register(app)
 triggers.register(app)

@@ -40,7 +40,7 @@ def outputs(rows: pa.Table) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if rows.num_rows == 1:
         row = {name: column[0].as_py() for name, column in _columns(rows)}
-        values = {name: _plain(value) for name, value in row.items() if value is not None and _is_name(name)}
+        values = {name: plain_value(value) for name, value in row.items() if value is not None and _is_name(name)}
     for name, value in values.items():
         if fault := fault_of_texts(value):
             raise UserError(
@@ -58,23 +58,23 @@ def _is_name(name: str) -> bool:
     return re.fullmatch(r"[a-zA-Z_]\w*", name, re.ASCII) is not None
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     match value:
         case bool() | int() | str():
             return value
         case float():
             return value if math.isfinite(value) else str(value)
         case list():
-            return [_plain(item) for item in value]
+            return [plain_value(item) for item in value]
         case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
+            return {str(key): plain_value(item) for key, item in value.items()}
         case bytes():
             return value.hex()
     return str(value)
 
 
 def _cell(value: Any) -> str:
-    text = "NULL" if value is None else str(_plain(value)).replace("\n", "\\n")
+    text = "NULL" if value is None else str(plain_value(value)).replace("\n", "\\n")
     return text if len(text) <= _WIDEST_CELL else text[: _WIDEST_CELL - 1] + "…"
 
 
