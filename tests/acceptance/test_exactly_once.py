@@ -6,8 +6,10 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -16,15 +18,18 @@ from dalsegno import Lake
 from dalsegno.errors import DalsegnoError
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RestartFrom, RunStatus
+from dalsegno.operations import undoing
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.resolving import resolve
 from dalsegno.operations.undoing import undo
 from dalsegno.settings import Settings
-from dalsegno.spark.connect import Session
+from dalsegno.spark.connect import Session, session_id_for
+from dalsegno.spark.operations import LostOperation
 from dalsegno.steps.spark_targets import Targets
 from dalsegno.store import Store
 from dalsegno.store.database import Database
 from tests.acceptance.test_incremental import Place
+from tests.exact.faults import Fault, Injection, injected
 
 pytestmark = pytest.mark.spark
 
@@ -269,6 +274,342 @@ def test_a_target_that_was_rolled_back_stops_the_step(once: Once) -> None:
     assert once.ids() == [0, 5]
 
 
+def test_what_was_rolled_back_and_has_expired_is_missed(once: Once) -> None:
+    """Nothing of the statement is left to be found, but its target says so: the history is complete without it."""
+    once.sql("INSERT INTO lake.once.target VALUES (0, 'x')")
+    [before] = once.sql("SELECT snapshot_id FROM lake.once.target.snapshots")
+    once.add(5)
+    text = workflow("expired", WRITE, GATE, COUNT)
+    assert once.run(text) is RunStatus.FAILED
+    once.sql(
+        f"CALL lake.system.rollback_to_snapshot('once.target', {before['snapshot_id']})",
+        "CALL lake.system.expire_snapshots(table => 'once.target', older_than => now(), retain_last => 1)",
+    )
+    once.open_gate()
+    assert once.run(text) is RunStatus.FAILED
+    assert "no longer has what it wrote" in once.reason("expired")
+    with Lake.open(once.settings) as lake:
+        undo(lake, once.pending())
+    assert once.run(text) is RunStatus.SUCCEEDED
+    assert (once.ids(), once.counts()) == ([0, 5], [1])
+
+
+def test_a_branch_and_the_main_branch_must_both_have_what_was_written(once: Once) -> None:
+    """The newest statement wrote to a branch, which is well; that the main branch was rolled back counts as well."""
+    once.sql(
+        "INSERT INTO lake.once.target VALUES (0, 'x')",
+        "ALTER TABLE lake.once.target CREATE BRANCH side",
+    )
+    [before] = once.sql("SELECT snapshot_id FROM lake.once.target.snapshots")
+    once.add(5)
+    text = workflow("both", WRITE, WRITE.replace("target", "target.branch_side"), GATE, COUNT)
+    assert once.run(text) is RunStatus.FAILED
+    once.sql(f"CALL lake.system.rollback_to_snapshot('once.target', {before['snapshot_id']})")
+    once.open_gate()
+    assert once.run(text) is RunStatus.FAILED
+    assert "Statement 1" in once.reason("both")
+    assert "was rolled back" in once.reason("both")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE OR REPLACE TABLE lake.once.target USING iceberg AS SELECT 9L AS id, 'q' AS day",
+        "CREATE OR REPLACE TABLE lake.once.target (id BIGINT, day STRING) USING iceberg",
+    ],
+)
+def test_a_target_that_was_replaced_and_has_expired(once: Once, change: str) -> None:
+    once.sql("INSERT INTO lake.once.target VALUES (0, 'x')")
+    once.add(5)
+    assert once.run(workflow("replaced", WRITE, GATE)) is RunStatus.FAILED
+    expire = "CALL lake.system.expire_snapshots(table => 'once.target', older_than => now(), retain_last => 1)"
+    once.sql(change, expire)
+    once.open_gate()
+    assert once.run(workflow("replaced", WRITE, GATE)) is RunStatus.FAILED
+    assert "no longer has what it wrote" in once.reason("replaced")
+
+
+def test_a_table_that_a_step_made_and_others_replaced(once: Once) -> None:
+    """It is missed, and what the others made is not dropped by an undo."""
+    make = "CREATE TABLE lake.once.made USING iceberg AS SELECT id FROM ${capture.change_table}"
+    once.sql("DROP TABLE IF EXISTS lake.once.made")
+    once.add(5)
+    assert once.run(workflow("makes", make, GATE)) is RunStatus.FAILED
+    once.sql("CREATE OR REPLACE TABLE lake.once.made USING iceberg AS SELECT 7L AS id")
+    once.open_gate()
+    assert once.run(workflow("makes", make, GATE)) is RunStatus.FAILED
+    assert "no longer has what it wrote" in once.reason("makes")
+    with Lake.open(once.settings) as lake:
+        undo(lake, once.pending())
+    assert once.ids("lake.once.made") == [7]
+    once.sql("DROP TABLE lake.once.made")
+    assert once.run(workflow("makes", make, GATE)) is RunStatus.SUCCEEDED
+    once.sql("DROP TABLE lake.once.made")
+
+
+class Broken:
+    """A session of Spark that fails once, in front of a statement or behind it."""
+
+    def __init__(self, patched: pytest.MonkeyPatch, name: str, error: Exception, *, is_after: bool) -> None:
+        self.execute, self.is_broken = Session.execute, False
+
+        def broken(session: Session, statement: str, most_rows: int, named: str = "") -> object:
+            if self.is_broken or named != name:
+                return self.execute(session, statement, most_rows, named)
+            self.is_broken = True
+            if is_after:
+                self.execute(session, statement, most_rows, named)
+            raise error
+
+        patched.setattr(Session, "execute", broken)
+
+
+@pytest.mark.parametrize("is_executed", [False, True])
+def test_a_statement_whose_answers_spark_has_lost(
+    once: Once, monkeypatch: pytest.MonkeyPatch, is_executed: bool
+) -> None:
+    """What keeps late commits away is empty, and must not be taken for what the statement writes."""
+    once.add(1, 2)
+    broken = Broken(monkeypatch, "statement 1", LostOperation("statement 1"), is_after=is_executed)
+    assert once.run(workflow(f"lost_{is_executed}", WRITE, COUNT)) is RunStatus.SUCCEEDED
+    assert broken.is_broken
+    assert (once.ids(), once.counts()) == ([1, 2], [2])
+
+
+def test_an_idempotent_step_starts_over_from_its_first_statement(once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If Spark has lost the answers of its second one as well, of which nobody can tell whether it was executed."""
+    once.add(1, 2)
+    several = (
+        "FROM ${capture.change_table} INSERT INTO lake.once.stage SELECT id, day INSERT INTO lake.once.counts SELECT 1"
+    )
+    into = "INSERT INTO lake.once.target SELECT id, day FROM lake.once.stage"
+    text = workflow(
+        "over", "TRUNCATE TABLE lake.once.stage", "TRUNCATE TABLE lake.once.target", several, into,
+        more="idempotent: true",
+    )  # fmt: skip
+    broken = Broken(monkeypatch, "statement 3", LostOperation("statement 3"), is_after=True)
+    status = once.run(text.replace("platform_retry_limit: 0", "platform_retry_limit: 3"))
+    assert (status, broken.is_broken) == (RunStatus.SUCCEEDED, True), once.reason("over")
+    assert once.ids() == [1, 2]
+
+
+def test_an_idempotent_step_does_not_find_what_it_wrote_before_it_started_over(once: Once) -> None:
+    """The stage was emptied again: that it was written once does not help."""
+    once.add(1, 2)
+    stage = WRITE.replace("target", "stage")
+    doubt = "BEGIN SELECT assert_true(count(*) > 0) FROM lake.once.gate; END"
+    text = workflow("anew", "TRUNCATE TABLE lake.once.stage", stage, doubt, *MERGE, more="idempotent: true")
+    assert once.run(text) is RunStatus.FAILED
+    once.open_gate()
+    assert once.run(text) is RunStatus.SUCCEEDED, once.reason("anew")
+    assert once.ids() == [1, 2]
+
+
+def test_a_name_that_means_something_of_the_session(
+    once: Once, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A temporary view comes before a table of its name: the table cannot tell what was written to the view's files."""
+    once.add(1)
+    text = workflow(
+        "hidden",
+        "USE lake.once",
+        f"CREATE TEMPORARY VIEW target (id BIGINT) USING parquet OPTIONS (path '{tmp_path}')",
+        "INSERT INTO target SELECT id FROM ${capture.change_table}",
+    )
+    with monkeypatch.context() as patched:
+        Broken(patched, "statement 3", ConnectionError("lost"), is_after=True)
+        assert once.run(text) is RunStatus.FAILED
+    assert once.run(text) is RunStatus.FAILED
+    assert "Nobody can tell" in once.reason("hidden")
+    assert once.sql(f"SELECT count(*) AS n FROM parquet.`{tmp_path}`") == [{"n": 1}]
+
+
+def test_a_namespace_that_needs_quotes(once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
+    once.add(1)
+    once.sql("CREATE NAMESPACE IF NOT EXISTS lake.`odd-one`", "DROP TABLE IF EXISTS lake.`odd-one`.made")
+    text = workflow("odd", "USE lake.`odd-one`", "CREATE TABLE made AS SELECT id FROM ${capture.change_table}", COUNT)
+    with monkeypatch.context() as patched:
+        Broken(patched, "statement 2", ConnectionError("lost"), is_after=True)
+        assert once.run(text) is RunStatus.FAILED
+    assert once.run(text) is RunStatus.SUCCEEDED, once.reason("odd")
+    assert (once.ids("lake.`odd-one`.made"), once.counts()) == ([1], [1])
+
+
+def test_an_empty_snapshot_is_not_a_write_for_the_capture(once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the store is lost then, the targets must not say that the capture was processed."""
+    for number in (1, 2):
+        once.add(number)
+        assert once.run(workflow("fenced", WRITE)) is RunStatus.SUCCEEDED
+    once.add(3)
+    with monkeypatch.context() as patched:
+        Broken(patched, "statement 1", ConnectionError("lost"), is_after=False)
+        assert once.run(workflow("fenced", WRITE)) is RunStatus.FAILED
+    with monkeypatch.context() as patched:
+        # The statement is looked for, and is about to be executed.
+        Broken(patched, "statement 1", ConnectionError("lost"), is_after=False)
+        assert once.run(workflow("fenced", WRITE)) is RunStatus.FAILED
+    found = once.sql(
+        "SELECT summary['dalsegno.fence'] IS NOT NULL AS is_fence, summary['dalsegno.captures'] AS captures "
+        "FROM lake.once.target.snapshots ORDER BY committed_at DESC LIMIT 1"
+    )
+    assert found == [{"is_fence": True, "captures": None}]
+    assert once.run(workflow("fenced", WRITE)) is RunStatus.SUCCEEDED
+    assert once.ids() == [1, 2, 3]
+
+
+@pytest.fixture
+def other_catalog(once: Once, tmp_path: Path) -> Path:
+    """A copy of the catalog, with a row in the source."""
+    once.add(1)
+    copy = tmp_path / "other.db"
+    with (
+        closing(sqlite3.connect(once.settings.root / ".dalsegno" / "catalog.db")) as source,
+        closing(sqlite3.connect(copy)) as target,
+    ):
+        source.backup(target)
+    return copy
+
+
+COPY = "INSERT INTO lake.once.target SELECT id, day FROM lake.once.source"
+
+
+@pytest.mark.parametrize("way", ["conf", "SET"])
+def test_a_catalog_that_a_step_defines_anew(
+    once: Once, monkeypatch: pytest.MonkeyPatch, other_catalog: Path, way: str
+) -> None:
+    """What the step calls ``lake`` is another catalog: ours cannot tell what was written there."""
+    key, value = "spark.sql.catalog.lake.uri", f"jdbc:sqlite:{other_catalog}"
+    more = f"conf: {{{key}: '{value}'}}" if way == "conf" else ""
+    text = workflow(f"anew_{way}", *([f"SET {key} = {value}"] if way == "SET" else []), COPY, more=more)
+    with monkeypatch.context() as patched:
+        Broken(patched, f"statement {1 + (way == 'SET')}", ConnectionError("lost"), is_after=True)
+        assert once.run(text) is RunStatus.FAILED
+    assert once.run(text) is RunStatus.FAILED
+    assert "Nobody can tell" in once.reason(f"anew_{way}")
+    session = Session(once.address, session_id_for(uuid4().hex))
+    session.configure({key: value})
+    assert session.execute("SELECT id FROM lake.once.target", 10).to_pylist() == [{"id": 1}]
+    session.release()
+
+
+def test_a_cluster_that_knows_another_catalog_by_the_same_name(
+    once: Once, monkeypatch: pytest.MonkeyPatch, other_catalog: Path
+) -> None:
+    """A cluster's own definition counts there: what Spark writes does not arrive where we look for it."""
+    known = once.settings.catalogs["lake"]
+    ours = replace(known, uri=f"sqlite:///{other_catalog}")
+    settings = replace(once.settings, spark_remote=once.address, catalogs={"lake": ours})
+    once.orchestrator.close()
+    once.orchestrator = Orchestrator(settings, Store.open(settings.store), actor="ada")
+    with monkeypatch.context() as patched:
+        Broken(patched, "statement 1", ConnectionError("lost"), is_after=True)
+        assert once.run(workflow("cluster", COPY)) is RunStatus.FAILED
+    assert once.run(workflow("cluster", COPY)) is RunStatus.FAILED
+    assert "is not in the table that the settings name so" in once.reason("cluster")
+    assert once.ids() == [1]
+
+
+def test_session_variables_have_the_values_that_they_had(once: Once) -> None:
+    once.sql("DROP TABLE IF EXISTS lake.once.known")
+    once.sql("CREATE TABLE lake.once.known (a STRING, b BIGINT, c DOUBLE, d STRING) USING iceberg")
+    statements = (
+        "SET TIME ZONE 'Europe/Berlin'",
+        "DECLARE VARIABLE `an odd name` STRING",
+        "SET VAR `an odd name` = (SELECT concat('it''s \\\\ $', '{x} ', count(*)) FROM lake.once.target)",
+        "DECLARE VARIABLE at TIMESTAMP",
+        # The second time that the clocks show half past two in that night.
+        "SET VAR at = (SELECT timestamp_seconds(1792891800 + count(*)) FROM lake.once.target)",
+        "DECLARE VARIABLE real DOUBLE",
+        "SET VAR real = (SELECT CAST('NaN' AS DOUBLE) + count(*) FROM lake.once.target)",
+        "DECLARE VARIABLE nothing STRING",
+        "SET VAR nothing = (SELECT CAST(nullif(count(*), 0) AS STRING) FROM lake.once.target)",
+        WRITE,
+        GATE,
+        "INSERT INTO lake.once.known SELECT `an odd name`, unix_seconds(at), real, nothing",
+    )
+    once.add(1, 2)
+    assert once.run(workflow("values", *statements)) is RunStatus.FAILED
+    assert "USER_RAISED_EXCEPTION" in once.reason("values")
+    once.open_gate()
+    assert once.restarted("values") is RunStatus.SUCCEEDED, once.reason("values")
+    [found] = once.sql("SELECT * FROM lake.once.known")
+    assert (found["a"], found["b"], str(found["c"]), found["d"]) == ("it's \\ ${x} 0", 1792891800, "nan", None)
+
+
+def test_a_variable_whose_value_cannot_be_written_down(once: Once) -> None:
+    statements = (
+        "DECLARE VARIABLE known ARRAY<BIGINT>",
+        "SET VAR known = (SELECT collect_list(id) FROM lake.once.target)",
+        WRITE,
+        GATE,
+        "INSERT INTO lake.once.counts SELECT size(known)",
+    )
+    once.add(1, 2)
+    assert once.run(workflow("array", *statements)) is RunStatus.FAILED
+    once.open_gate()
+    assert once.restarted("array") is RunStatus.FAILED
+    assert "cannot be resumed" in once.reason("array")
+    with Lake.open(once.settings) as lake:
+        undo(lake, once.pending())
+    assert once.run(workflow("array", *statements)) is RunStatus.SUCCEEDED
+    assert (once.ids(), once.counts()) == ([1, 2], [0])
+
+
+def test_undo_does_not_take_away_what_others_wrote_to_a_branch(once: Once) -> None:
+    once.sql("INSERT INTO lake.once.target VALUES (0, 'x')")
+    once.add(1)
+    assert once.run(workflow("audited", WRITE, GATE, COUNT)) is RunStatus.FAILED
+    once.sql(
+        "ALTER TABLE lake.once.target CREATE BRANCH audit",
+        "INSERT INTO lake.once.target.branch_audit VALUES (9, 'y')",
+    )
+    with Lake.open(once.settings) as lake, pytest.raises(DalsegnoError, match="others have written to 'audit'"):
+        undo(lake, once.pending())
+    assert once.ids("lake.once.target.branch_audit") == [0, 1, 9]
+    # Where nothing of others is on top, what was there before the work does not count as theirs.
+    once.sql("ALTER TABLE lake.once.target CREATE OR REPLACE BRANCH audit")
+    with Lake.open(once.settings) as lake:
+        undo(lake, once.pending())
+    assert once.ids() == [0]
+
+
+def test_undo_is_refused_if_somebody_works_meanwhile(once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
+    once.add(1)
+    text = workflow("meanwhile", WRITE, GATE, COUNT)
+    assert once.run(text) is RunStatus.FAILED
+    planned = undoing._plan
+
+    def slowly(*given: Any) -> Any:
+        found = planned(*given)
+        monkeypatch.setattr(undoing, "_plan", planned)
+        assert once.restarted("meanwhile") is RunStatus.FAILED
+        return found
+
+    monkeypatch.setattr(undoing, "_plan", slowly)
+    with Lake.open(once.settings) as lake, pytest.raises(DalsegnoError, match="while it was to be undone"):
+        undo(lake, once.pending())
+    assert once.ids() == [1]
+    once.open_gate()
+    assert once.restarted("meanwhile") is RunStatus.SUCCEEDED
+    assert (once.ids(), once.counts()) == ([1], [1])
+
+
+def test_what_a_person_says_is_not_written_is_ended_first(once: Once) -> None:
+    """Nobody is connected to the statement any longer, but Spark goes on with it."""
+    once.add(1)
+    slow = (
+        "INSERT INTO lake.once.target SELECT id, day FROM ${capture.change_table} "
+        "WHERE reflect('java.lang.Thread', 'sleep', 3000L) IS NULL OR id > 0"
+    )
+    fault = Fault("connection lost during", moment="during", is_slow=True)
+    with injected(Injection(fault, once.settings, seconds=1.0)):
+        assert once.run(workflow("person", slow)) is RunStatus.FAILED
+    with Lake.open(once.settings) as lake:
+        resolve(lake, once.pending(), is_written=False)
+    assert once.run(workflow("person", slow)) is RunStatus.SUCCEEDED
+    assert once.ids() == [1]
+
+
 def test_what_spark_refused_is_not_in_the_way_of_an_undo(once: Once) -> None:
     once.add(1)
     missing = COUNT.replace("counts", "missing")
@@ -470,15 +811,32 @@ def test_what_the_bookkeeping_costs(once: Once, monkeypatch: pytest.MonkeyPatch)
 
 def test_sql_that_is_submitted_is_resumed(once: Once) -> None:
     """Its driver cannot reach the store: what it wrote before it failed, the targets know."""
-    text = workflow("submitted", "TRUNCATE TABLE lake.once.stage", WRITE, GATE, COUNT, more="submit: true")
+    # Who manages the cluster would start the driver again by itself, and that would execute all of it again.
+    attempts = "spark.yarn.maxAppAttempts"
+    more = f"submit: true\n          conf: {{{attempts}: 3}}"
+    text = workflow("submitted", f"SET {attempts}", "TRUNCATE TABLE lake.once.stage", WRITE, GATE, COUNT, more=more)
     once.add(1)
     assert once.run(text) is RunStatus.FAILED
     assert (once.ids(), once.counts()) == ([1], [])
+    assert f"|{attempts}|1    |" in once.orchestrator.log_file("submitted", "write").read_text()
     once.open_gate()
     assert once.run(text) is RunStatus.SUCCEEDED, once.reason("submitted")
     assert (once.ids(), once.counts()) == ([1], [1])
     log = once.orchestrator.log_file("submitted", "write").read_text()
-    assert "statement 2 of 4 was executed for this capture before" in log
+    assert "statement 3 of 5 was executed for this capture before" in log
+
+
+def test_the_end_of_spark_submit_is_not_the_end_of_a_driver_in_a_cluster(once: Once) -> None:
+    """However the step says that it is to be there; what its driver did, somebody has to look after."""
+    text = workflow("clustered", WRITE, more="submit: true\n          conf: {spark.submit.deployMode: cluster}")
+    once.add(1)
+    # This machine is no cluster, so that nothing is executed: but that is not what ends it in general.
+    assert once.run(text) is RunStatus.FAILED
+    assert once.run(text) is RunStatus.FAILED
+    assert "was submitted to a cluster, and nobody heard how it ended" in once.reason("clustered")
+    with Lake.open(once.settings) as lake:
+        resolve(lake, once.pending(), is_written=False)
+        lake.abandon(once.pending())
 
 
 def test_an_older_copy_of_the_store_is_noticed(once: Once, tmp_path: Path) -> None:

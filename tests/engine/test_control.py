@@ -378,3 +378,14 @@ def test_a_loop_is_run_again_as_a_whole_if_what_is_before_it_is(place: Place, re
     step = "given" if restart is RestartFrom.STEP else None
     assert place.finish(place.orchestrator.restart(first.id, restart=restart, step=step)).status is SUCCEEDED
     assert place.lines() == ["1 old", "2 old", "1 new", "2 new"]
+
+
+def test_a_restart_at_a_step_that_was_not_reached(place: Place) -> None:
+    """Nothing would ever start it, so that the run would never end."""
+    failing = shell("b", "exit 1", "c", retry_policy={"error_retry_limit": 0})
+    assert place.do(shell("a", "true", "b"), failing, shell("c", "true")).status is FAILED
+    with pytest.raises(UserError, match="has not reached step 'c'"):
+        place.orchestrator.restart("w", restart=RestartFrom.STEP, step="c")
+    assert place.finish(place.orchestrator.restart("w", restart=RestartFrom.STEP, step="b")).status is FAILED
+    with pytest.raises(UserError, match="has not reached step 'c'"):
+        place.orchestrator.restart("w", restart=RestartFrom.STEP, step="c")

@@ -287,3 +287,23 @@ def test_ranges_over_several_tables(place: Place) -> None:
     assert (told["min_price"], told["max_price"]) == ("9.50", "10.00")
     assert not {"min_code", "max_code"} & set(told)
     assert "range_filter_code" in told
+
+
+def test_a_commit_beside_a_step_that_may_still_write(either_place: Place, lake: Lake) -> None:
+    """If the checkpoint moved first, the step could not write any more, and its rows would be lost."""
+    place = either_place
+    copy = {"spark": {"type": "MAP", "value": {"script": text("INSERT INTO lake.db.t SELECT 1")}}}
+    committed = {"ip_commit": {"type": "MAP", "value": {"capture_step": text("capture")}}}
+    place.push(
+        "w",
+        capture("write", "slow"),
+        job(place, "commit"),
+        step("commit", "IpCommit", params=committed, retry_policy={"platform_retry_limit": 0}),
+        shell("slow", "sleep 2; exit 1", "copy", retry_policy=NO_RETRY),
+        step("copy", "Spark", params=copy),
+    )
+    append(lake, 1)
+    assert place.run("w").status is FAILED
+    failure = place.steps()["commit"].failure or {}
+    assert "Step 'copy' may still write what 'capture' captured" in failure["message"]
+    assert lake.store.captures(pending_only=True)

@@ -102,6 +102,16 @@ def test_branches_and_rollbacks(told: Job, table: Table) -> None:
     assert not own.is_written(table, branch="main")
 
 
+def test_a_copy_of_an_expired_snapshot_may_be_ours(told: Job, table: Table) -> None:
+    """What is cherry-picked has no stamp; and what it was made of has expired."""
+    assert not own.is_written(table)
+    table.append(ROWS, snapshot_properties={"source-snapshot-id": str(table.metadata.current_snapshot_id)})
+    assert not own.is_written(table)
+    table.append(ROWS, snapshot_properties={"source-snapshot-id": "17"})
+    with pytest.raises(own.TargetError, match="made of snapshot 17, which has expired"):
+        own.is_written(table)
+
+
 def test_what_another_step_wrote_for_the_same_capture(told: Job, table: Table) -> None:
     def wrote(**stamp: str) -> int:
         table.append(ROWS, snapshot_properties=told.tell(**stamp))

@@ -12,6 +12,7 @@ import pytest
 from dalsegno import Lake
 from dalsegno.capture.rebuilding import Action
 from dalsegno.errors import CapturePending
+from dalsegno.operations.undoing import undo
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, step
 from tests.engine.test_incremental import SCHEMA, append, capture, commit, job, text
 
@@ -223,3 +224,25 @@ def test_parts_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             own.is_written([summary], part=part)
     with pytest.raises(TypeError, match=r"job\.write needs"), own.write([stamp]):
         pass
+
+
+def test_what_was_undone_does_not_count_as_written(place: Place, lake: Lake) -> None:
+    """Rows were taken back without a rollback, so that their snapshot is still there: nobody may take it for theirs."""
+    place.push("w", capture("write"), python(place, APPENDING, "commit"), commit())
+    target = lake.catalog("lake").pyiceberg.load_table("db.copies")
+    target.append(target.scan().to_arrow())
+    base = target.metadata.current_snapshot_id
+    append(lake, 1, 2)
+    (place.folder / "die").touch()
+    assert place.run("w").status is FAILED
+    assert ids(lake) == [1, 2]
+    (place.folder / "die").unlink()
+    target.refresh().delete("id > 0")
+    [pending] = lake.store.captures(pending_only=True)
+    undo(lake, pending.id, leave_rows=True)
+    assert place.run("w").status is FAILED
+    assert "was written for the same capture" in place.orchestrator.log_file("w", "write").read_text()
+    assert base is not None
+    target.refresh().manage_snapshots().set_current_snapshot(base).commit()
+    assert place.run("w").status is SUCCEEDED
+    assert ids(lake) == [1, 2]

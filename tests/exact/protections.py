@@ -10,7 +10,7 @@ from dalsegno.engine import job_turn, work_log
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.evidence import Absent, Unclear
 from dalsegno.plan import unfinished_work
-from dalsegno.steps import spark_executors
+from dalsegno.steps import spark_executors, spark_fences
 from dalsegno.steps.spark_work import SqlWork
 from dalsegno.store import settling, work_units
 
@@ -32,7 +32,7 @@ PROTECTIONS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "looking for the stamp": [(evidence, "stamped", lambda *_: {})],
     "unbroken chain": [(evidence, "verdict", _absent_if_unclear)],
     "ensure_gone": [(spark_executors, "ensure_gone", _nothing)],
-    "fence": [(spark_executors, "fence", _nothing)],
+    "fence": [(spark_fences, "fence", _nothing), (spark_fences, "is_fenced", lambda *_: True)],
     "hold": [(work_log, "hold", _nothing), (work_log, "refuse_settled", _nothing), (job_turn, "hold", _nothing)],
     "refusal of a changed template": [(SqlWork, "_refuse_other_template", _nothing)],
     "left_behind": [(unfinished_work, "left_behind", _nothing), (unfinished_work, "blocking_commit", _nothing)],

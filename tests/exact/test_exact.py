@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from dalsegno.model.runs import RunStatus
 from dalsegno.settings import Settings
 from tests.conftest import warm_spark
 from tests.exact.oracle import Hole
@@ -122,3 +124,56 @@ def played(play: Play, record_property: Callable[[str, object], None]) -> None:
         ("happened", play.has_fault_happened),
     ):
         record_property(name, value)
+
+
+_LATE = """
+Workflow:
+  id: {name}
+  jobs:
+    - job: {{id: capture, type: IpCapture, ip_capture: {{source_tables: [rest.db.{name}_source]}}}}
+    - job:
+        id: write
+        type: Spark
+        retry_policy: {{error_retry_limit: 0, platform_retry_limit: 0}}
+        spark:
+          conf: {{spark.wap.branch: side}}
+          script: "{script}"
+    - job: {{id: commit, type: IpCommit, ip_commit: {{capture_step: capture}}}}
+  dag: sequential
+"""
+_REPLACED = (
+    "CREATE OR REPLACE TABLE <t> TBLPROPERTIES ('format-version' = '<version>') AS SELECT 1 AS id; "
+    "INSERT INTO <t> SELECT id FROM ${capture.change_table}"
+)
+_APPENDED = "INSERT INTO <t> SELECT id FROM ${capture.change_table}"
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize(("form", "version"), [(_REPLACED, 1), (_APPENDED, 1), (_REPLACED, 2)])
+def test_a_commit_that_arrives_when_nobody_expects_it_any_more(place: Place, form: str, version: int) -> None:
+    """What format version 1 cannot keep from arriving, nobody may execute again."""
+    name = f"late_{uuid4().hex[:8]}"
+    source, target = f"rest.db.{name}_source", f"rest.db.{name}_target"
+    allowed = "" if form == _REPLACED else ", 'write.wap.enabled' = 'true'"
+    place.sql(
+        f"CREATE TABLE {source} (id INT) USING iceberg",
+        f"INSERT INTO {source} VALUES (2)",
+        f"CREATE TABLE {target} (id INT) USING iceberg TBLPROPERTIES ('format-version' = '{version}'{allowed})",
+        f"INSERT INTO {target} VALUES (1)",
+    )
+    script = form.replace("<t>", target).replace("<version>", str(version))
+    place.orchestrator.push(_LATE.format(name=name, script=script))
+    place.proxy.arm("kept", 1)
+    assert place.orchestrator.finish(place.orchestrator.start(name, {}).id).status is RunStatus.FAILED
+    assert place.proxy.has_happened
+    run = place.orchestrator.finish(place.orchestrator.start(name, {}).id)
+    place.proxy.disarm()
+    if version > 1:
+        assert run.status is RunStatus.SUCCEEDED, place.said(run)
+        assert place.sql(f"SELECT id FROM {target} ORDER BY id") == [{"id": 1}, {"id": 2}]
+        return
+    assert "may still accept the statement's commit" in place.said(run)
+    # It has arrived, which tells; what follows it is still to be executed.
+    assert place.orchestrator.finish(place.orchestrator.start(name, {}).id).status is RunStatus.SUCCEEDED
+    branch = "" if form == _REPLACED else ".branch_side"
+    assert place.sql(f"SELECT id FROM {target}{branch} ORDER BY id") == [{"id": 1}, {"id": 2}]

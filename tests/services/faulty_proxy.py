@@ -53,13 +53,15 @@ class Request:
 @dataclass
 class FaultyProxy:
     """``lost``: the commit is made, nobody hears of it. ``late``: it is made a moment after the connection broke.
-    ``in front``, ``behind``: just before the next commit to the same table is made, or just after it."""
+    ``in front``, ``behind``: just before the next commit to the same table is made, or just after it. ``kept``: when
+    nothing goes wrong any more, with ``disarm``."""
 
     upstream: str
     uri: str = ""
     _kind: str = ""
     _statement: str = ""
     _kept: Request | None = None
+    _order: str = ""
     #: What look-ups from outside of Java in the table of the commit are answered with; 0: as they should be.
     _refusal: int = 0
     _refused: str = ""
@@ -95,11 +97,12 @@ class FaultyProxy:
                 return self._refusal, [("Content-Type", "application/json")], json.dumps(said).encode()
             is_meant = self._kind and any(each.get("dalsegno.statement") == self._statement for each in summaries)
             kind = self._kind if is_meant else ""
-            kept = self._kept if self._kept is not None and summaries and self._kept.path == request.path else None
+            is_next = self._kept is not None and summaries and self._kept.path == request.path
+            kept = self._kept if is_next and self._order != "kept" else None
             if kind:
                 self._kind, self.has_happened = "", True
                 self._refused = request.table if self._refusal else ""
-                self._kept = request if kind in ("in front", "behind") else None
+                self._kept = request if kind in ("in front", "behind", "kept") else None
                 self._order = kind
             elif kept is not None:
                 self._kept = None

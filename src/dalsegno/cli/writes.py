@@ -100,6 +100,8 @@ def _statement(each: Statement) -> str:
 
 
 def _resolved(made: Resolved) -> str:
+    if not made.statements:
+        return f"The targets can tell what step {made.step!r} has written: the next run, or a restart, asks them."
     numbers = ", ".join(str(each.number) for each in made.statements)
     state = made.statements[0].state.value
     return f"Statement {numbers} of step {made.step!r} counts as {state}. The next run, or a restart, resumes there."

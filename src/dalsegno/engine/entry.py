@@ -30,10 +30,16 @@ from dalsegno.model.runs import (
     StepStatus,
 )
 from dalsegno.model.signals import Announcement
+from dalsegno.model.workflow import JobStep
+from dalsegno.plan import unfinished_work
 from dalsegno.plan.advance import Decision, StaleReport, advance
+from dalsegno.spec.captures import committed_by
 from dalsegno.store import captures, flows, queue, runs, settling, signals, waking, work_units, workflows
 from dalsegno.store.flows import FACTS, StepChange
 from dalsegno.store.store import commit
+
+#: In lower case, the type of steps whose SQL is written once behind a capture.
+_SPARK = "spark"
 
 
 class Entry:
@@ -167,8 +173,11 @@ class Entry:
                 if state is None or not state.is_claimed or state.fence != fence:
                     # The report comes too late, which is found out next.
                     return happening
-                if (refusal := self._move_checkpoints(run, [capture_id])) is not None:
+                if (failed := _too_early(run, flow, step_id)) is None and (
+                    refusal := self._move_checkpoints(run, [capture_id])
+                ) is not None:
                     failed = Failed(FailureKind.FATAL, refusal.message, refusal.hint)
+                if failed is not None:
                     return replace(happening, outcome=failed, taken=())
         return happening
 
@@ -408,3 +417,21 @@ def _flow_values(flow: Flow, now: datetime) -> dict[str, Any]:
         "ending": flow.ending.value if flow.ending else None,
         "ended_at": now if flow.status.is_final else None,
     }
+
+
+def _too_early(run: OpenRun, flow: Flow, commit_step: str) -> Failed | None:
+    """Why a capture cannot be committed yet: a step beside the commit may still write for it."""
+    steps = run.blueprint.steps
+    capture_step = committed_by(steps[commit_step])
+    if capture_step is None or capture_step not in flow.graph.steps:
+        return None
+    # What other jobs do, nobody knows; but a loop or a called workflow may have SQL in it.
+    writers = [each.id for each in steps.values() if not isinstance(each, JobStep) or each.type.lower() == _SPARK]
+    beside = unfinished_work.at_work_beside(flow, capture_step, commit_step, writers)
+    if beside is None:
+        return None
+    return Failed(
+        FailureKind.PLATFORM,
+        f"Step {beside!r} may still write what {capture_step!r} captured, and {commit_step!r} does not wait for it.",
+        f"Let {commit_step!r} come after {beside!r}.",
+    )

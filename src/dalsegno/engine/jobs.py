@@ -15,6 +15,7 @@ from typing import Any
 
 from dalsegno.engine.captures import NOTHING, Consumed
 from dalsegno.engine.jobs_folder import JobsFolder
+from dalsegno.engine.machine import machine_name
 from dalsegno.engine.records import Claim
 from dalsegno.engine.starting import full_refresh_of
 from dalsegno.engine.work_log import WorkLog
@@ -94,12 +95,13 @@ class Jobs:
             params={name: param.value for name, param in found.params.items()} if found else {},
             folder=folder,
             settings=self.settings,
+            machine=machine_name(self.settings.machine),
             references=found.references if found else {},
             secrets=found.secrets if found else (),
             handle=(handle or {}).get("handle"),
             place=consumed.place,
             captures=consumed.captures,
-            unit=consumed.key.digest if consumed.captures else "",
+            unit=log_of_work.unit_id() if log_of_work else "",
             log_of_work=log_of_work,
             full_refresh=full_refresh_of(claim.run.row),
             traceparent=traceparent(claim.run.id, claim.flow.id, claim.step.id, claim.state.attempt),

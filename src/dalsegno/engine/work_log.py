@@ -56,6 +56,12 @@ class WorkLog:
         """A parameter of the step as it is written."""
         return self.definitions.get(name)
 
+    def unit_id(self) -> str:
+        """The id of the unit; another one after an undo, so that what was undone does not count as written."""
+        with self.store.database.reading() as connection:
+            known = work_units.find(connection, self.consumed.key)
+            return known.id if known is not None else work_units.next_id(connection, self.consumed.key)
+
     def known_steps(self) -> unfinished_work.KnownSteps:
         """Every step of the workflows that the running version has, as far as that is written."""
         found: set[tuple[str, str]] = set()
@@ -148,6 +154,15 @@ class WorkLog:
             work_units.plan(connection, unit.id, statements)
             work_units.change(connection, unit.id, template=template, state=UnitState.OPEN.value)
         return replace(unit, template=template, state=UnitState.OPEN, statements=statements)
+
+    def start_over(self, unit: WorkUnit) -> WorkUnit:
+        """Plan all of a unit anew, under another id: what it has written until now must not be taken for done."""
+        planned = tuple(Statement(each.number, each.text) for each in unit.statements)
+        with self._changing(unit) as connection:
+            work_units.change(connection, unit.id, state=UnitState.UNDONE.value)
+            anew = replace(unit, id=work_units.next_id(connection, unit.key), state=UnitState.OPEN, statements=planned)
+            work_units.add(connection, anew)
+        return anew
 
     def change(self, unit: WorkUnit, *statements: Statement, **values: Any) -> WorkUnit:
         """Store statements as they are now, and values of the unit itself, all at once."""

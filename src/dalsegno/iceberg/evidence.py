@@ -17,12 +17,16 @@ from dalsegno.iceberg.stamps import PREFIX
 from dalsegno.model.work_units import TableState
 
 UNIT, STATEMENT = f"{PREFIX}unit", f"{PREFIX}statement"
+#: Names the work unit for which an empty snapshot was appended, so that nothing older is accepted after it.
+FENCE = f"{PREFIX}fence"
 #: Names the branch that the snapshot was made on, if the step is atomic.
 ATOMIC = f"{PREFIX}atomic"
 #: Branches of atomic steps begin so: what is on such a branch alone is not published.
 ATOMIC_BRANCH = "atomic_dalsegno_"
 #: Snapshots that ``spark.wap.id`` stages are on no branch before they are published.
 _STAGED, _PUBLISHED = "wap.id", "published-wap-id"
+#: Names the snapshot that another branch had, where one was cherry-picked from there.
+_SOURCE = "source-snapshot-id"
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,23 @@ def stamped(metadata: RawMetadata, unit_id: str, number: int | None = None) -> d
     return found
 
 
+def began_anew(metadata: RawMetadata, before: TableState) -> bool:
+    """Whether the history of the main branch begins after ``before``, with nothing of what was there: replaced."""
+    way = list(line(metadata, _heads(metadata).get(MAIN)))
+    if not way or way[-1].get("parent-snapshot-id") is not None:
+        return False
+    first = way[-1]
+    is_old = first["snapshot-id"] in before.heads.values() or 0 < first.get("sequence-number", 0) <= before.sequence
+    return not is_old and _has_only_its_own(first)
+
+
+def fences(metadata: RawMetadata, unit_id: str) -> set[int]:
+    """The empty snapshots that were appended for a unit."""
+    return {
+        raw["snapshot-id"] for raw in metadata.get("snapshots", ()) if (raw.get("summary") or {}).get(FENCE) == unit_id
+    }
+
+
 def line(metadata: RawMetadata, head: int | None) -> Iterator[Mapping[str, Any]]:
     """The snapshots from this one back to the first, or to the first that is missing."""
     known = {raw["snapshot-id"]: raw for raw in metadata.get("snapshots", ())}
@@ -127,7 +148,8 @@ def _absent(metadata: RawMetadata, before: TableState) -> Verdict:
     heads = _heads(metadata)
     for branch, head in before.heads.items():
         if branch not in heads:
-            return Unclear(f"its branch {branch!r} is gone")
+            # Of other branches, what was written may have been published before they were dropped.
+            return Unclear(f"its branch {branch!r} is gone", is_rolled_back=branch == MAIN)
         way = list(line(metadata, heads[branch]))
         if all(raw["snapshot-id"] != head for raw in way):
             # A line that ends with a missing parent was expired; one that ends otherwise leads elsewhere.
@@ -138,7 +160,22 @@ def _absent(metadata: RawMetadata, before: TableState) -> Verdict:
     for branch, head in heads.items():
         if branch not in before.heads and not _is_complete(metadata, head, before):
             return Unclear(f"the history of {branch!r} has a gap")
+    for head in heads.values():
+        if (published := _of_expired(metadata, head, before)) is not None:
+            return Unclear(f"snapshot {published} was made of one that has expired, which may be what it wrote")
     return Absent()
+
+
+def _of_expired(metadata: RawMetadata, head: int, before: TableState) -> int | None:
+    """A snapshot since ``before`` that publishes another one, without its stamp, if the other one is gone."""
+    known = {str(raw["snapshot-id"]) for raw in metadata.get("snapshots", ())}
+    for raw in line(metadata, head):
+        if raw["snapshot-id"] in before.heads.values():
+            return None
+        source = (raw.get("summary") or {}).get(_SOURCE)
+        if source is not None and source not in known:
+            return int(raw["snapshot-id"])
+    return None
 
 
 def _is_complete(metadata: RawMetadata, head: int, before: TableState) -> bool:
@@ -156,6 +193,11 @@ def _is_first(raw: Mapping[str, Any], before: TableState) -> bool:
     """Whether nothing was between ``before`` and a snapshot without a parent: PyIceberg's expiry cuts parents off."""
     if number := raw.get("sequence-number", 0):
         return bool(number == before.sequence + 1)
+    return _has_only_its_own(raw)
+
+
+def _has_only_its_own(raw: Mapping[str, Any]) -> bool:
+    """Whether a snapshot has no rows but those that it added."""
     summary = raw.get("summary") or {}
     return all(
         summary.get(f"total-{what}", "?") == summary.get(f"added-{what}", "0") for what in ("data-files", "records")

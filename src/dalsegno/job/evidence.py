@@ -19,7 +19,7 @@ from dalsegno.job.tables import Snapshot, Table, TargetError
 WHOLE = "write"
 _CAPTURES, _UNIT, _PLACE = "dalsegno.captures", "dalsegno.unit", "dalsegno.place"
 _WORKFLOW, _STEP = "dalsegno.workflow", "dalsegno.step"
-_STAGED = "wap.id"
+_STAGED, _SOURCE = "wap.id", "source-snapshot-id"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ def written(table: Table, work: Work, part: str | None, branch: str | None) -> l
             raise _other_part(table, each, part)
     for each in _live(table, table.heads.values()):
         _refuse_other_work(table, each, work)
+        _refuse_copy_of_expired(table, each, work)
     for head in lines or table.heads.values():
         _refuse_gap(table, head, work)
     return []
@@ -87,7 +88,7 @@ def _live(table: Table, heads: Any) -> list[Snapshot]:
 
 def _publishes(other: Snapshot, staged: Snapshot) -> bool:
     """Whether it is what became of a staged snapshot: it says so, and has no stamp of its own."""
-    source = other.summary.get("source-snapshot-id")
+    source = other.summary.get(_SOURCE)
     return source == str(staged.id) or other.summary.get("published-wap-id") == staged.summary[_STAGED]
 
 
@@ -110,6 +111,18 @@ def _refuse_other_work(table: Table, snapshot: Snapshot, work: Work) -> None:
         raise TargetError(
             f"{wrote}, which the running version does not have. Writing again could double its rows. "
             f"{_ways_on(table, 'Give the step and the workflow their old names back')}"
+        )
+
+
+def _refuse_copy_of_expired(table: Table, snapshot: Snapshot, work: Work) -> None:
+    """What is cherry-picked has no stamp: only the snapshot that it was made of says who wrote it."""
+    source = snapshot.summary.get(_SOURCE)
+    is_new = work.since_ms is not None and snapshot.timestamp_ms >= work.since_ms
+    if source is not None and is_new and all(str(each) != source for each in table.snapshots):
+        raise TargetError(
+            f"Snapshot {snapshot.id} of {table.name} was made of snapshot {source}, which has expired: it may be what "
+            "this step wrote, and nobody can tell. Look into it: if the rows are there, commit the capture; if not, "
+            "abandon it, and run the workflow again."
         )
 
 

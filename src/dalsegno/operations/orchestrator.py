@@ -438,6 +438,8 @@ class Orchestrator:
                 f"{name} has succeeded: nothing is left to run.",
                 hint=f"To run it again: dalsegno restart {name} --from beginning",
             )
+        if step is not None:
+            self._refuse_unreached(row, step)
         given = given_params(blueprint, params or {}, self.settings, ParamSource.RESTART)
         changed = restarted_with(self.scopes, blueprint, row, given, self.clock())
         changes = {name: changed[name] for name in ("run_params", "params")}
@@ -445,6 +447,17 @@ class Orchestrator:
         self.ledger.restart(row["id"], Restarted(restart, step, skipped), self.clock(), changes)
         self.deliver()
         return self.run(row["id"])
+
+    def _refuse_unreached(self, row: Mapping[str, Any], step: str) -> None:
+        """A run cannot begin with a step that waits for others: nothing would ever start it."""
+        name = f"{row['workflow_id']}/{row['number']}"
+        with self.store.database.reading() as connection:
+            found = flows.step_row(connection, row["id"], step)
+        if found is None or found["status"] == StepStatus.NOT_CREATED.value:
+            raise UserError(
+                f"{name} has not reached step {step!r}, so it cannot be restarted there.",
+                hint=f"Restart what did not complete: dalsegno restart {name}. See its steps: dalsegno show {name}",
+            )
 
     def _happen(self, row: Mapping[str, Any], flow_id: str, happening: Happening, step: str) -> None:
         with self.store.database.reading() as connection:

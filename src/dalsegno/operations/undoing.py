@@ -14,6 +14,7 @@ from typing import Any
 
 from dalsegno.capture.lake import Lake
 from dalsegno.clock import to_millis
+from dalsegno.engine.machine import machine_name
 from dalsegno.errors import CaptureSettled, DataError, UnknownName, UserError
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.catalogs import Catalog, ConcurrentChange, LoadedTable
@@ -23,14 +24,13 @@ from dalsegno.model.captures import Capture
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import Statement, StatementState, TableState, UnitState, WorkUnit
 from dalsegno.spark.forms import Effect, form_of
-from dalsegno.steps import spark_executors
-from dalsegno.store import work_units
+from dalsegno.steps import spark_executors, spark_fences
+from dalsegno.store import settling, work_units
 from dalsegno.store.settling import is_open
 
 _ATTEMPTS = 5
 #: How far the clocks of Spark and of this machine may be apart.
 _SKEW = timedelta(minutes=1)
-_FENCE = f"{PREFIX}fence"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def undo(lake: Lake, capture_id: str, *, step: str | None = None, leave_rows: bo
     if not leave_rows:
         _end_what_runs(lake, units)
         plans = [(name, before, _plan(lake, name, before, units)) for name, before in _targets(units).items()]
-    _mark(lake, units, UnitState.UNDOING)
+    _begin(lake, capture, units)
     rolled: list[RolledBack] = []
     stays: list[str] = []
     if leave_rows:
@@ -111,7 +111,7 @@ def _end_what_runs(lake: Lake, units: Sequence[WorkUnit]) -> None:
             )
         for statement in unit.statements:
             if statement.state is StatementState.BEGUN:
-                spark_executors.ensure_gone(lake.settings, statement.executor)
+                spark_executors.ensure_gone(lake.settings, statement.executor, machine_name(lake.settings.machine))
     _fence(lake, units)
 
 
@@ -119,7 +119,8 @@ def _fence(lake: Lake, units: Iterable[WorkUnit]) -> None:
     for unit in units:
         for statement in unit.statements:
             if statement.state is StatementState.BEGUN and form_of(statement.text).effect is Effect.STAMPED:
-                spark_executors.fence(lake.settings, None, statement, unit.id)
+                table = _load(lake, TableName.of_quoted(statement.target)) if statement.target else None
+                spark_fences.fence(lake.settings, statement, table.metadata if table else None, unit.id)
 
 
 def _targets(units: Sequence[WorkUnit]) -> dict[TableName, TableState]:
@@ -174,21 +175,21 @@ def _moves(table: LoadedTable, before: TableState, units: Sequence[WorkUnit]) ->
     for branch, head in evidence.state_of(table.metadata).heads.items():
         wanted = before.heads.get(branch)
         foreign: list[str] = []
-        is_ours, was_reached = False, wanted is None
+        is_ours, foreign_above, was_reached = False, 0, wanted is None
         for raw in evidence.line(table.metadata, head):
             if raw["snapshot-id"] == wanted:
                 was_reached = True
                 break
             if _is_of(raw, ids) or _may_be_of(raw, table.name, units):
-                is_ours = True
+                is_ours, foreign_above = True, len(foreign)
             else:
                 summary = raw.get("summary") or {}
                 foreign.append(f"snapshot {raw['snapshot-id']} ({summary.get('operation', 'unknown')})")
         if head == wanted or not is_ours:
             continue
-        if branch not in before.heads and branch != MAIN and foreign:
-            # A branch that was made since: only what is on top of it is ours.
-            foreign = []
+        if branch not in before.heads and branch != MAIN:
+            # A branch that was made since: what is below our first snapshot was there before.
+            foreign = foreign[:foreign_above]
         if foreign or not was_reached:
             who = ", ".join(foreign[:5]) or f"the history since snapshot {wanted} is incomplete"
             raise DataError(
@@ -200,7 +201,7 @@ def _moves(table: LoadedTable, before: TableState, units: Sequence[WorkUnit]) ->
 
 def _is_of(raw: Mapping[str, Any], unit_ids: set[str]) -> bool:
     summary = raw.get("summary") or {}
-    return summary.get(evidence.UNIT) in unit_ids or summary.get(_FENCE) in unit_ids
+    return summary.get(evidence.UNIT) in unit_ids or summary.get(evidence.FENCE) in unit_ids
 
 
 def _may_be_of(raw: Mapping[str, Any], name: TableName, units: Iterable[WorkUnit]) -> bool:
@@ -263,7 +264,8 @@ def _rolled_back(lake: Lake, name: TableName, before: TableState, units: Sequenc
 def _moved(
     catalog: Catalog, table: LoadedTable, before: TableState, moves: Sequence[_Move], units: Sequence[WorkUnit]
 ) -> Iterable[str]:
-    if before.uuid is None and _was_made_with_rows(table.name, units):
+    is_ours = any(move.branch == MAIN for move in moves)
+    if before.uuid is None and is_ours and _was_made_with_rows(table.name, units):
         # Its files stay: they are nobody's, and expiry or a person may remove them.
         catalog.forget(table.name, metadata_location=table.metadata_location)
         return ["dropped: the step had made it"]
@@ -291,10 +293,27 @@ def _staying(units: Iterable[WorkUnit]) -> Iterable[str]:
                 yield f"{form.name} of {'.'.join(form.target)}"
 
 
+def _begin(lake: Lake, capture: Capture, units: Sequence[WorkUnit]) -> None:
+    """From now on nobody else works on the units; refuse if somebody has since they were looked at."""
+    with lake.store.database.writing() as connection:
+        [capture] = settling.hold(connection, [capture.id])
+        if (
+            not capture.state.is_pending
+            or is_open(connection, capture.created_by)
+            or any(work_units.the(connection, unit.id) != unit for unit in units)
+        ):
+            raise UserError(
+                f"Somebody has worked behind capture {capture.id} while it was to be undone; nothing was rolled back.",
+                hint=f"See what was written: dalsegno writes {capture.id}. Then try again.",
+            )
+        for unit in units:
+            # Whoever works on it finds that it is no longer theirs.
+            work_units.change(connection, unit.id, state=UnitState.UNDOING.value, owner="")
+
+
 def _mark(lake: Lake, units: Iterable[WorkUnit], state: UnitState) -> None:
     with lake.store.database.writing() as connection:
         for unit in units:
-            # Whoever works on it finds that it is no longer theirs.
             work_units.change(connection, unit.id, state=state.value, owner="")
 
 

@@ -11,7 +11,7 @@ from dalsegno.settings import Settings
 from dalsegno.spark import atomic_scripts
 from dalsegno.spark.connect import Session
 from dalsegno.spark.forms import form_of
-from dalsegno.steps.spark_targets import Names, Targets
+from dalsegno.steps.spark_targets import Names, Targets, names_of, redefines
 
 
 def target_of(
@@ -32,6 +32,9 @@ def target_of(
         written = " and ".join(f"{name} (statement {number})" for name, number in found.items())
         raise _refused(f"it writes to {written or 'no table'}, expected one table")
     [name] = found
+    settings_made = [*conf, *(form_of(text).setting for text in statements)]
+    if keys := [key for key in settings_made if redefines(name.catalog, key)]:
+        raise _refused(f"it sets {keys[0]}, so that {name.catalog} may be another catalog than the settings name")
     for number, text in enumerate(statements, start=1):
         if because := atomic_scripts.way_around(text, (name.catalog, *name.identifier)):
             raise _refused(f"statement {number}: {because}")
@@ -81,8 +84,7 @@ class _NamesAt:
             if form_of(text).moves_names:
                 self._session.execute(text, 1)
         self._executed = self.number - 1
-        row = self._session.execute("SELECT current_catalog() AS catalog, current_schema() AS namespace", 1)
-        return row["catalog"][0].as_py(), tuple(row["namespace"][0].as_py().split("."))
+        return names_of(self._session)
 
 
 def _refused(because: str) -> UserError:

@@ -88,6 +88,9 @@ class WorkLog(Protocol):
     def plan(self, unit: WorkUnit, template: str, texts: Sequence[str]) -> WorkUnit:
         """Say anew what a unit executes of which nothing is done."""
 
+    def start_over(self, unit: WorkUnit) -> WorkUnit:
+        """Plan all of a unit anew, under another id."""
+
     def change(self, unit: WorkUnit, *statements: Statement, **values: Any) -> WorkUnit:
         """Store statements as they are now, and values of the unit itself."""
 
@@ -149,6 +152,8 @@ class Work:
     log_of_work: WorkLog | None = None
     #: If the run is to process its sources as a whole again.
     full_refresh: FullRefresh | None = None
+    #: The machine that runs it, among those that share the store.
+    machine: str = ""
     #: Its place in the trace of its run, as W3C's trace context writes it.
     traceparent: str = ""
 

@@ -30,7 +30,9 @@ Find = Callable[[tuple[str, ...]], Target | None]
 def with_emptying(texts: Sequence[str], work: Work, units: Sequence[WorkUnit], find: Find) -> list[str]:
     """The statements with those that empty their targets. ``units``: all work behind the same captures."""
     _refuse_parts(work)
-    own = next((each for each in units if each.key.digest == work.unit), None)
+    # The id of work that was undone and begun anew has a number behind the digest.
+    digest = work.unit.partition(".")[0]
+    own = next((each for each in units if each.key.digest == digest), None)
     if own is not None and own.is_begun:
         known = {emptied_by(each.text) for each in own.statements}
         return _with(texts, work, lambda table: table.quoted in known)

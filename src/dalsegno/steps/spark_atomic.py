@@ -35,7 +35,6 @@ from dalsegno.steps.spark_work import SqlWork
 
 #: How often all of it is executed again because somebody else has committed to the target meanwhile.
 REDOS = 3
-_BRANCH = "spark.wap.branch"
 _STAMP = f"spark.sql.iceberg.snapshot-property.{evidence.ATOMIC}"
 
 
@@ -185,7 +184,9 @@ class AtomicScript:
         spark_scripts.note_begun(session, self._work, number, self._statements)
         stamp = stamps.stamp(self._work, self._tracked.unit.id if self._tracked else None)
         # All of it each time: a script may reset its settings.
-        session.configure(stamp | stamps.statement_stamp(number, text) | {_STAMP: branch, _BRANCH: branch})
+        session.configure(
+            stamp | stamps.statement_stamp(number, text) | {_STAMP: branch, spark_sessions.WAP_BRANCH: branch}
+        )
         began = time.perf_counter()
         try:
             rows = session.execute(text, spark_rows.FETCHED + 1, f"statement {number}")

@@ -2,7 +2,7 @@
 
 A statement whose process died may still be at work in Spark; and what Spark sent to the catalog last may arrive there
 after somebody looked. So before a target is asked whether it has what the statement writes, the statement must be gone;
-and before it is executed again, what is under way must have become impossible.
+and before it is executed again, what is under way must have become impossible (``spark_fences``).
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import PlatformError
-from dalsegno.iceberg.stamps import PREFIX
-from dalsegno.model.tables import TableName
-from dalsegno.model.work_units import Statement
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
-from dalsegno.spark.server import Say, java_of, running_in, unsaid
+from dalsegno.spark.server import java_of, running_in
 from dalsegno.steps import spark_sessions
 from dalsegno.steps.contract import Work
 
@@ -31,11 +28,31 @@ def executor_of(work: Work) -> dict[str, Any]:
     """What is remembered of where this attempt executes its statements."""
     if work.settings.spark_remote:
         return {"session": work.key, "remote": _digest(work.settings.spark_remote)}
-    return {"session": work.key, "server": str(spark_sessions.local_server(work.settings).folder)}
+    server = str(spark_sessions.local_server(work.settings).folder)
+    return {"session": work.key, "server": server, "machine": work.machine}
 
 
-def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None) -> None:
-    """See to it that nothing of a statement is at work any longer; ``PlatformError`` if that is not certain."""
+def is_elsewhere(settings: Settings, executor: Mapping[str, Any] | None, machine: str) -> bool:
+    """Whether a statement was executed by the Spark of another machine, which cannot be asked from here."""
+    if executor is None or "server" not in executor or settings.store.startswith("sqlite:"):
+        # Processes that share a file are on one machine, whatever it is called today.
+        return False
+    return bool(executor.get("machine", machine) != machine)
+
+
+def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None, machine: str) -> None:
+    """See to it that nothing of a statement is at work any longer; ``PlatformError`` if that is not certain.
+
+    ``machine`` is the name of this one.
+    """
+    if executor is not None and is_elsewhere(settings, executor, machine):
+        host = executor["machine"].partition(" ")[0]
+        raise PlatformError(
+            f"A statement was begun in the Spark server of machine {host!r}. It may still run there, and this machine "
+            "cannot ask.",
+            hint=f"Run it on {host!r} again. If that machine is gone for good, look at the target, then say what it "
+            "has: dalsegno resolve.",
+        )
     match executor:
         case {"session": key, "server": folder}:
             server = running_in(Path(folder))
@@ -63,31 +80,6 @@ def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None) -> None:
             )
         case _:
             return
-
-
-def fence(settings: Settings, session: Session | None, statement: Statement, unit_id: str, say: Say = unsaid) -> None:
-    """Make it impossible that what the statement sent to the catalog is still accepted there.
-
-    An append of no rows moves the head of the branch, and the catalog accepts only what was made for that head.
-    """
-    if statement.target is None or statement.before is None or statement.before.uuid is None:
-        # A table that was not there is made once, whoever comes first.
-        return
-    if session is None:
-        session = spark_sessions.opened_for(settings, f"fence/{unit_id}", say)
-    table = TableName.of_quoted(statement.target)
-    say(f"statement {statement.number}: nothing of it is in {table}; making sure that nothing arrives there later.")
-    mark = {f"spark.sql.iceberg.snapshot-property.{PREFIX}fence": unit_id}
-    session.configure(mark)
-    for branch in _branches(statement):
-        name = table.quoted if branch == "main" else f"{table.quoted}.`branch_{branch}`"
-        session.execute(f"INSERT INTO {name} SELECT * FROM {name} WHERE false", 1)  # noqa: S608 - quoted
-
-
-def _branches(statement: Statement) -> list[str]:
-    """The branches that the statement may write to: the main one, and those whose names it has in it."""
-    heads = statement.before.heads if statement.before else {}
-    return ["main", *(name for name in heads if name != "main" and name in statement.text)]
 
 
 def _wait_for_java(folder: Path) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from dalsegno.errors import DalsegnoError, PlatformError, UserError
@@ -35,6 +37,17 @@ from dalsegno.steps.stamps import stamp, statement_stamp
 from dalsegno.steps.supervision import Ended, Job
 
 _PROPERTIES, _STATEMENTS = "spark.properties", "statements.json"
+_DEPLOY_MODE = "spark.submit.deployMode"
+#: What ``spark-submit`` says of an application that YARN or Kubernetes has seen to its end.
+_ENDED = re.compile(r"finished with failed status|Application \S+ is killed|Container final statuses")
+#: Whoever manages the cluster must not execute statements a second time, and must say how they ended.
+_ONCE = {
+    "spark.yarn.maxAppAttempts": "1",
+    "spark.driver.supervise": "false",
+    "spark.yarn.submit.waitAppCompletion": "true",
+    "spark.kubernetes.submission.waitAppCompletion": "true",
+    "spark.standalone.submit.waitAppCompletion": "true",
+}
 
 
 class SparkProcessRunner(ProcessRunner):
@@ -122,6 +135,7 @@ def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
         say=say,
         names=names,
         is_static=conf[spark_sessions.OVERWRITE_MODE].lower() != "dynamic",
+        conf=step.conf,
     )
 
 
@@ -137,7 +151,7 @@ def _note_end(work: Work, ended: Ended, outcome: Outcome) -> None:
         return
     if isinstance(outcome, Succeeded):
         tracked.end_all(outcome.outputs)
-    elif ended.reason == "exited":
+    elif ended.reason == "exited" and _has_driver_ended(work, tracked):
         tracked.note_driver_ended()
 
 
@@ -150,12 +164,23 @@ def _is_tracked(work: Work) -> bool:
     return not block.get("jar") and not any(name.endswith(".py") for name in names)
 
 
+def _has_driver_ended(work: Work, tracked: SqlWork) -> bool:
+    """Whether the end of ``spark-submit`` is that of the driver: of one in a cluster, it must have said so."""
+    if not tracked.is_in_cluster():
+        return True
+    with suppress(OSError):
+        return _ENDED.search(work.log.read_text(encoding="utf-8", errors="replace")) is not None
+    return False
+
+
 def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
+    own_conf = spark_sessions.catalog_conf(work.settings) | dict(work.settings.spark_conf) | dict(step.conf)
     tracked = tracked_sql(work, step)
     if tracked is not None:
+        own_conf |= _ONCE
+        deploy_mode = submission.deploy_mode or own_conf.get(_DEPLOY_MODE, "client")
         tracked.resume(None)
-        tracked.begin_all({"submitted": work.key, "deploy_mode": submission.deploy_mode or "client"})
-    own_conf = spark_sessions.catalog_conf(work.settings) | dict(work.settings.spark_conf) | dict(step.conf)
+        tracked.begin_all({"submitted": work.key, "deploy_mode": deploy_mode.lower()})
     java, jars = runtime([*jdbc_drivers(own_conf), *taken_packages(own_conf)])
     master = submission.master or own_conf.get("spark.master", "local[*]")
     variables = {**step.variables, **spark_environment(java), "SPARK_HOME": str(spark_home())}

@@ -135,7 +135,7 @@ def _followed(
             # The server does not tell how it ended, but its target may.
             session.clear(name)
             if tracked is not None:
-                is_written: bool | None = tracked.is_written(number)
+                is_written = tracked.is_written(number)
             else:
                 is_written = stamps.is_written_by(session, work, number, statement)
             if is_written is None:

@@ -24,6 +24,8 @@ _OPENED = "spark-session"
 HANDLE = "session"
 #: Spark's setting that says what ``INSERT OVERWRITE`` deletes.
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+#: Spark's setting that sends writes to a branch, in tables that allow it.
+WAP_BRANCH = "spark.wap.branch"
 
 #: Sessions of attempts that have succeeded: if that is not saved by now, another process learns it from the session.
 late_ends = LateEnds(seconds=120)

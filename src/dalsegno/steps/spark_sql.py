@@ -243,6 +243,7 @@ class SqlThread(threading.Thread):
             self.sql.statements,
             is_idempotent=self.step.is_idempotent,
             say=self.log.note,
+            conf=self.step.conf,
         )
 
     def _execute(self, session: Session, number: int, *, is_begun: bool) -> Mapping[str, Any]:

@@ -10,12 +10,31 @@ from dalsegno.iceberg.catalogs import Catalog, open_catalog
 from dalsegno.iceberg.history import RawMetadata
 from dalsegno.model.tables import TableName
 from dalsegno.settings import Settings
+from dalsegno.spark.connect import Session
+from dalsegno.spark.forms.words import Words
 
 #: A name ends so in Spark if it means a branch of the table before it.
-_BRANCH = "branch_"
+BRANCH = "branch_"
 
 #: The session's catalog and namespace: what names mean that leave them out.
 Names = tuple[str, tuple[str, ...]]
+
+
+#: Settings of a catalog that do not change which tables it has.
+_HARMLESS = ("cache", "table-default.", "table-override.", "default-namespace")
+
+
+def redefines(catalog: str, key: str) -> bool:
+    """Whether a setting of Spark may make a catalog another one than the settings of dalsegno say."""
+    named, _, rest = key.removeprefix("spark.sql.catalog.").partition(".")
+    return key.startswith("spark.sql.catalog.") and named == catalog and not rest.startswith(_HARMLESS)
+
+
+def names_of(session: Session) -> Names:
+    """What names without catalog or namespace mean in a session."""
+    row = session.execute("SELECT current_catalog() AS catalog, current_schema() AS namespace", 1)
+    # Spark quotes the parts of a namespace where they need it.
+    return row["catalog"][0].as_py(), Words(row["namespace"][0].as_py()).name()
 
 
 @dataclass(frozen=True)
@@ -50,10 +69,10 @@ class Targets:
         if full is None:
             return None
         found = self.load(full)
-        if found is not None or not full.name.startswith(_BRANCH) or len(full.namespace) < 2:  # noqa: PLR2004
+        if found is not None or not full.name.startswith(BRANCH) or len(full.namespace) < 2:  # noqa: PLR2004
             return Target(full, found)
         table = TableName(full.catalog, full.namespace[:-1], full.namespace[-1])
-        return Target(table, self.load(table), full.name.removeprefix(_BRANCH))
+        return Target(table, self.load(table), full.name.removeprefix(BRANCH))
 
     def load(self, name: TableName) -> RawMetadata | None:
         """The table's metadata as it is now; None if there is no such table."""

@@ -6,7 +6,7 @@ What the target cannot tell is not guessed: the step stops, and a person decides
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,20 +15,22 @@ from dalsegno.iceberg import evidence
 from dalsegno.iceberg.evidence import Absent, Unclear, Written
 from dalsegno.model.full_refresh import replaces
 from dalsegno.model.tables import TableName
-from dalsegno.model.work_units import Statement, StatementState, UnitState
+from dalsegno.model.work_units import Statement, StatementState, TableState, UnitState
 from dalsegno.plan.unfinished_work import ways_on
 from dalsegno.spark.connect import Session
 from dalsegno.spark.forms import Effect, Form, form_of
-from dalsegno.steps import spark_executors
+from dalsegno.steps import spark_executors, spark_fences
 from dalsegno.steps.contract import Work, WorkLog
 from dalsegno.steps.full_refresh import with_emptying
 from dalsegno.steps.spark_sessions import OVERWRITE_MODE
-from dalsegno.steps.spark_targets import Names, Target, Targets, is_partitioned
+from dalsegno.steps.spark_targets import BRANCH, Names, Target, Targets, is_partitioned, names_of, redefines
 from dalsegno.steps.stored_secrets import restored, without_secrets
 from dalsegno.steps.unknown_writes import refuse_unknown_writes
 
 Say = Callable[[str], None]
 _WRITES = frozenset({Effect.STAMPED, Effect.UNSTAMPED, Effect.UNKNOWN})
+#: Forms that give the session something that it finds by a name before it looks for tables.
+_TEMPORARY = frozenset({"CREATE TEMPORARY VIEW", "CACHE TABLE"})
 #: How the names of forms begin that change rows, and nothing in the session.
 _ROW_CHANGES = frozenset({"INSERT", "FROM", "MERGE", "UPDATE", "DELETE"})
 
@@ -47,6 +49,7 @@ class SqlWork:
         say: Say,
         names: Names | None = None,
         is_static: bool = False,
+        conf: Iterable[str] = (),
     ) -> None:
         self._work = work
         self._log = log
@@ -56,6 +59,8 @@ class SqlWork:
             texts = with_emptying(texts, work, log.units(), self._targets.find)
         self._given = tuple(texts)
         self._is_idempotent = is_idempotent
+        #: The settings of Spark that the step makes.
+        self._conf = tuple(conf)
         #: Whether INSERT OVERWRITE deletes all partitions, where no session can be asked.
         self._is_static = is_static
         self._say = say
@@ -109,10 +114,13 @@ class SqlWork:
         statement = self.unit.statement(number)
         return statement.state is StatementState.DONE and self._form(statement).effect in _WRITES
 
-    def is_written(self, number: int) -> bool:
-        """Find out about a statement that the server has lost, and that is not at work any longer."""
-        self._settle(self.unit.statement(number))
-        return self.is_done(number)
+    def is_written(self, number: int) -> bool | None:
+        """Find out about a statement that the server has lost, and that is not at work any longer.
+
+        None: nobody can tell, and the step, which is idempotent, is to start over, from its first statement.
+        """
+        starts_over = self._settle(self.unit.statement(number))
+        return None if starts_over else self.is_done(number)
 
     def is_session_statement(self, number: int) -> bool:
         """Whether a statement was executed for the session only, in front of one that is done: to be made again."""
@@ -145,6 +153,11 @@ class SqlWork:
                 begun.append(self._begun(each, form, executor))
         self.unit = self._log.change(self.unit, *begun)
 
+    def is_in_cluster(self) -> bool:
+        """Whether a driver executes statements that a cluster has put on a machine of its own."""
+        begun = [each for each in self.unit.statements if each.state is StatementState.BEGUN]
+        return any((each.executor or {}).get("deploy_mode") == "cluster" for each in begun)
+
     def note_driver_ended(self) -> None:
         """The driver has said how it ended, so nothing of it is at work any longer."""
         begun = [each for each in self.unit.statements if each.state is StatementState.BEGUN]
@@ -159,7 +172,7 @@ class SqlWork:
         self.finish(outputs)
 
     def _begun(self, statement: Statement, form: Form, executor: Mapping[str, Any]) -> Statement:
-        target = self._targets.find(form.target) if form.target else None
+        target = self._target(form, statement.number)
         before = None
         if target is not None and form.overwrites:
             self._refuse_static_overwrite(target, statement)
@@ -178,6 +191,19 @@ class SqlWork:
             doubt=None,
             begun_at=self._log.now(),
         )
+
+    def _target(self, form: Form, number: int) -> Target | None:
+        """The table that a statement writes to; None if it is, or may be, none that we can ask."""
+        earlier = [self._form(each) for each in self.unit.statements[: number - 1]]
+        if not form.target or _is_temporary(form.target, earlier):
+            return None
+        target = self._targets.find(form.target)
+        keys = self._settings_made(number)
+        return None if target is None or any(redefines(target.name.catalog, key) for key in keys) else target
+
+    def _settings_made(self, number: int) -> list[str]:
+        """The settings of Spark that the step makes before a statement."""
+        return [*self._conf, *(self._form(each).setting for each in self.unit.statements[: number - 1])]
 
     def end(self, number: int) -> None:
         """Note that a statement was executed: stored with the next one, or at once where nobody could tell later."""
@@ -225,8 +251,8 @@ class SqlWork:
     def _settle_all(self, begun: Sequence[Statement]) -> None:
         """Of statements that were begun one after the other, all before one that was executed were executed, too."""
         for each in begun:
-            if (each.executor or {}).get("session") != self._work.key:
-                spark_executors.ensure_gone(self._work.settings, each.executor)
+            if (each.executor or {}).get("session") != self._work.key and not self._is_written_elsewhere(each):
+                spark_executors.ensure_gone(self._work.settings, each.executor, self._work.machine)
         written = [each.number for each in begun[1:] if isinstance(self._verdict(each), Written)]
         for each in begun:
             if each.number < max(written, default=0):
@@ -234,16 +260,21 @@ class SqlWork:
             elif self.unit.statement(each.number).state is StatementState.BEGUN:
                 self._settle(each)
 
-    def _settle(self, statement: Statement) -> None:
-        """Say of a statement that was begun that it is done, or planned; or stop."""
+    def _is_written_elsewhere(self, statement: Statement) -> bool:
+        """Whether a statement is done of which another machine would have to say whether it is still at work."""
+        is_elsewhere = spark_executors.is_elsewhere(self._work.settings, statement.executor, self._work.machine)
+        return is_elsewhere and isinstance(self._verdict(statement), Written)
+
+    def _settle(self, statement: Statement) -> bool:
+        """Say of a statement that was begun that it is done, or planned; or stop. True: all are planned anew."""
         doubt = self._judged(statement)
         if doubt is None:
-            return
+            return False
         if self._is_idempotent:
             self._say(f"statement {statement.number} may have been executed; the step is idempotent: starting over.")
-            planned = [_planned(each) for each in self.unit.statements]
-            self.unit = self._log.change(self.unit, *planned)
-            return
+            self._done.clear()
+            self.unit = self._log.start_over(self.unit)
+            return True
         self.unit = self._log.change(self.unit, replace(statement, doubt=doubt))
         capture_id = self.unit.key.captures[0]
         raise UserError(
@@ -261,8 +292,7 @@ class SqlWork:
             return f"what it has written cannot be told, because {form.because}{names and f': {names}'}"
         found = self._verdict(statement) if form.effect in _WRITES else Absent()
         if isinstance(found, Absent) and form.effect is Effect.STAMPED:
-            spark_executors.fence(self._work.settings, self._session, statement, self.unit.id, self._say)
-            found = self._verdict(statement)
+            found = self._verdict_behind_fence(statement)
         if isinstance(found, Written):
             self._say(f"statement {statement.number} was executed: snapshot {found.snapshot_id} of {statement.target}")
             self._set(statement, StatementState.DONE, after=found.snapshot_id)
@@ -273,6 +303,19 @@ class SqlWork:
             self._set(statement, StatementState.PLANNED)
             return None
         return found.because if isinstance(found, Unclear) else "it leaves no trace in its target"
+
+    def _verdict_behind_fence(self, statement: Statement) -> evidence.Verdict:
+        """The verdict of a target to which nothing of the statement can come any more."""
+        table = TableName.of_quoted(statement.target or "")
+        metadata = self._targets.load(table)
+        settings, keys = self._work.settings, self._settings_made(statement.number)
+        if metadata is not None and not spark_fences.can_fence(settings, statement, metadata, keys):
+            return Unclear(f"{table} has format version 1, so that its catalog may still accept the statement's commit")
+        spark_fences.fence(settings, statement, metadata, self.unit.id, self._say)
+        now = self._targets.load(table)
+        if metadata is not None and now is not None and not spark_fences.is_fenced(metadata, now, self.unit.id):
+            return Unclear(f"what Spark wrote to {table} is not in the table that the settings name so")
+        return self._verdict(statement)
 
     def _verdict(self, statement: Statement) -> evidence.Verdict:
         if statement.target is None or statement.before is None:
@@ -300,27 +343,48 @@ class SqlWork:
         )
 
     def _check_done(self) -> None:
-        """What is done must still be there: the newest statement that is done says so for each target."""
-        newest: dict[str, Statement] = {}
-        for each in self.unit.statements:
-            if each.state is StatementState.DONE and each.target and each.before:
-                newest[each.target] = each
-        for target, statement in newest.items():
-            form = self._form(statement)
-            if form.creates or form.drops:
-                continue
+        """What is done must still be there: the newest statement that is done says so for each target and branch."""
+        for statement in self._newest_done():
             found = self._verdict(statement)
-            is_gone = isinstance(found, Unclear) and (found.is_rolled_back or self._is_replaced(target, statement))
-            if is_gone and isinstance(found, Unclear):
+            if (because := self._gone_because(statement, found)) is not None:
                 raise DataError(
-                    f"Statement {statement.number} of {self.unit.name} is done, but {target} no longer has what it "
-                    f"wrote: {found.because}.",
+                    f"Statement {statement.number} of {self.unit.name} is done, but {statement.target} no longer has "
+                    f"what it wrote: {because}.",
                     hint=f"Take back what is left of it, and start anew: dalsegno undo {self.unit.key.captures[0]}",
                 )
 
-    def _is_replaced(self, target: str, statement: Statement) -> bool:
-        metadata = self._targets.load(TableName.of_quoted(target))
-        return metadata is None or statement.before is None or metadata["table-uuid"] != statement.before.uuid
+    def _newest_done(self) -> list[Statement]:
+        """The newest statement that is done, of each target by each name: a branch is named like a table."""
+        newest: dict[str, dict[tuple[str, ...], Statement]] = {}
+        for each in self.unit.statements:
+            if each.state is not StatementState.DONE or not each.target or not each.before:
+                continue
+            form = self._form(each)
+            if form.creates or form.drops:
+                # Whatever was there before it is not there any longer.
+                newest.pop(each.target, None)
+            if not form.drops and (not form.creates or (form.effect is Effect.STAMPED and not form.is_idempotent)):
+                newest.setdefault(each.target, {})[form.target] = each
+        return [each for by_name in newest.values() for each in by_name.values()]
+
+    def _gone_because(self, statement: Statement, found: evidence.Verdict) -> str | None:
+        """Why a target does not have what a statement wrote that is done; None if it has, or nobody can tell."""
+        metadata = self._targets.load(TableName.of_quoted(statement.target or ""))
+        before = statement.before or TableState()
+        if metadata is None:
+            return "the table is gone, or was renamed"
+        is_another = before.uuid is not None and metadata["table-uuid"] != before.uuid
+        if isinstance(found, Unclear) and (found.is_rolled_back or is_another):
+            return found.because
+        form = self._form(statement)
+        # An overwrite without rows leaves nothing; and a person's word counts (``dalsegno resolve``).
+        is_traced = form.effect is Effect.STAMPED and "OVERWRITE" not in form.name and statement.executor is not None
+        if isinstance(found, Absent) and is_traced:
+            return "the snapshot that it made is not in the history, so it was rolled back and has expired"
+        is_of_branch = form.target[-1].startswith(BRANCH)
+        if isinstance(found, Unclear) and is_traced and not is_of_branch and evidence.began_anew(metadata, before):
+            return "the table was replaced since"
+        return None
 
     def _check_session_statements(self) -> None:
         """What the session knew must be made again with the same values, or all of it must be undone."""
@@ -336,8 +400,7 @@ class SqlWork:
             if not is_lost:
                 continue
             if self._is_idempotent:
-                planned = [_planned(one) for one in self.unit.statements]
-                self.unit = self._log.change(self.unit, *planned)
+                self.unit = self._log.start_over(self.unit)
                 return
             raise UserError(
                 f"Statement {each.number} ({form.name}) of {self.unit.name} gave the session something that cannot be "
@@ -401,23 +464,28 @@ class SqlWork:
                 found = evidence.stamped(target.metadata, self.unit.id, number)
                 self._done[number] = replace(each, after=next(iter(found), None))
 
-    def _values_of(self, names: Sequence[str]) -> dict[str, str]:
-        """SQL for the values of session variables, where there is any."""
+    def _values_of(self, names: Sequence[str]) -> dict[str, str] | None:
+        """SQL for the values of session variables; None if one has a type that has no literal."""
         assert self._session is not None  # noqa: S101 - a statement was executed
         found: dict[str, str] = {}
         for name in names:
-            row = self._session.execute(f"SELECT CAST({name} AS STRING) AS value, typeof({name}) AS type", 1)
-            value, kind = row["value"][0].as_py(), row["type"][0].as_py()
+            quoted = f"`{name.replace('`', '``')}`"
+            [kind] = self._session.execute(f"SELECT typeof({quoted}) AS type", 1)["type"].to_pylist()
             if any(word in kind for word in ("binary", "array", "map", "struct", "variant")):
-                return {}
-            text = "NULL" if value is None else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-            found[name] = f"CAST({text} AS {kind})"
+                return None
+            # What the clock shows in a time zone, it may show twice.
+            read, made = ("unix_micros({})", "timestamp_micros({})") if kind == "timestamp" else ("{}", "{}")
+            asked = f"SELECT hex(CAST({read.format(quoted)} AS STRING)) AS value"
+            [value] = self._session.execute(asked, 1)["value"].to_pylist()
+            # In digits, because in a text Spark would find escapes and settings.
+            text = "NULL" if value is None else f"decode(unhex('{value}'), 'UTF-8')"
+            told = made.format(f"CAST({text} AS BIGINT)") if kind == "timestamp" else f"CAST({text} AS {kind})"
+            found[quoted] = told
         return found
 
     def _names_now(self) -> Names | None:
         if self._names is None and self._session is not None:
-            row = self._session.execute("SELECT current_catalog() AS catalog, current_schema() AS namespace", 1)
-            self._names = (row["catalog"][0].as_py(), tuple(row["namespace"][0].as_py().split(".")))
+            self._names = names_of(self._session)
         return self._names
 
     def _has(self, state: StatementState) -> bool:
@@ -426,6 +494,12 @@ class SqlWork:
     @staticmethod
     def _form(statement: Statement) -> Form:
         return form_of(statement.text)
+
+
+def _is_temporary(target: tuple[str, ...], earlier: Iterable[Form]) -> bool:
+    """Whether a name means what the session made by it before, and not a table of a catalog."""
+    made = [each.target[-1].lower() for each in earlier if each.name in _TEMPORARY and each.target]
+    return len(target) == 1 and target[0].lower() in made
 
 
 def _planned(statement: Statement) -> Statement:

@@ -51,6 +51,8 @@ class Form:
     is_ddl: bool = False
     #: INSERT OVERWRITE without a PARTITION clause that gives every column a value.
     overwrites: bool = False
+    #: Of SET: the setting.
+    setting: str = ""
     #: Of UNKNOWN: why, as the end of a sentence: "… because it writes to several tables".
     because: str = ""
 

@@ -28,11 +28,11 @@ def of_set(words: Words) -> Form:
         return _session("SET TIME ZONE")
     if words.peek() == "ROLE":
         raise Doubt("the parser does not know its grammar")
-    said = [token.text.upper() for token in words.tokens[words.at :]]
+    said = [token.text for token in words.tokens[words.at :]]
     if "=" not in said:
         return Form(Effect.READ, "SET", is_idempotent=True)
-    key = "".join(said[: said.index("=")])
-    return _session("SET", moves_names=key.strip("`").startswith(_NAMING))
+    key = "".join(said[: said.index("=")]).replace("`", "")
+    return _session("SET", moves_names=key.upper().startswith(_NAMING), setting=key)
 
 
 def of_reset(words: Words) -> Form:
@@ -135,5 +135,5 @@ def of_cleaning(words: Words) -> Form:
     raise Doubt("the parser does not know its grammar")
 
 
-def _session(name: str, *, moves_names: bool = False) -> Form:
-    return Form(Effect.SESSION, name, is_idempotent=True, is_replayable=True, moves_names=moves_names)
+def _session(name: str, *, moves_names: bool = False, setting: str = "") -> Form:
+    return Form(Effect.SESSION, name, is_idempotent=True, is_replayable=True, moves_names=moves_names, setting=setting)
