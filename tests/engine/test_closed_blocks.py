@@ -156,6 +156,19 @@ def test_a_start_cannot_reach_a_subworkflow(place: Place, way: str) -> None:
         assert "'shell.script' decides what step 'deep' executes" in str(failure["call"].failure)
 
 
+@pytest.mark.parametrize("name", ["PATH", "b.table", "job_template_version"])
+def test_nor_hide_what_a_subworkflow_refers_to(place: Place, name: str) -> None:
+    place.push("child", shell("deep", f'echo "$PATH" >> {place.folder}/out'))
+    place.push("middle", subworkflow("call", "child"))
+    place.push("w", subworkflow("call", "middle"))
+    # Of one number, it is not taken for a map of texts.
+    evil = {name: "/tmp/evil", "n": 1}
+    for given in ({"deep": evil}, {"call": {"deep": evil}}):
+        assert place.run("w", **given).status is FAILED
+        assert f"'{name}' " in str(place.steps("middle")["call"].failure)
+    assert place.lines() == []
+
+
 def test_a_calling_workflow_is_an_author(place: Place) -> None:
     place.push("child", shell("deep", "exit 1"))
     deep = {"type": "MAP", "value": {"shell": block(text(echo(place, "${word}")))}}
@@ -216,3 +229,18 @@ def test_nor_do_those_of_a_loop(place: Place) -> None:
     assert place.run("w", each={"word": "ours"}).status is SUCCEEDED
     assert place.run("w", each={"shell": {"script": echo(place, "evil")}}).status is FAILED
     assert place.lines() == ["ours"]
+
+
+def test_the_version_of_a_template_is_chosen_by_its_author(place: Place) -> None:
+    place.orchestrator.templates.push(TEMPLATE % ("", place.folder))
+    other = TEMPLATE.replace("version: default", "version: other").replace('"$word"', "other")
+    place.orchestrator.templates.push(other % ("", place.folder))
+    loop = "foreach: {id: each, loop_params: {i: [1]}, jobs: [{job: {id: b, type: greet}}]}"
+    place.orchestrator.push(f"Workflow: {{id: w, jobs: [{{job: {{id: a, type: greet}}}}, {{{loop}}}]}}")
+    for given in ({"job_template_version": "other"}, {"each": {"job_template_version": "other"}}):
+        with pytest.raises(ParamError, match="'job_template_version' decides which job template a step is made from"):
+            place.start("w", **given)
+    declared = "job_template_version: default, jobs: [{job: {id: a, type: greet}}]"
+    place.orchestrator.push(f"Workflow: {{id: v, {declared}}}")
+    assert place.run("v", job_template_version="other").status is SUCCEEDED
+    assert place.lines() == ["other"]

@@ -60,6 +60,10 @@ BODIES: list[tuple[Json, str]] = [
     ({"params": {"new": {"a": [2**70]}}}, "holds a whole number of more than 64 bits"),
     ({"params": {"new": nested(80)}}, "more than 64 lists and maps in each other"),
     ({"params": {"new": nested(900)}}, "more than 64 lists and maps in each other"),
+    ({"params": {"RUN_TS": 2**63 - 1}}, f"RUN_TS is {2**63 - 1} milliseconds since 1970: years go from 1 to 9999"),
+    ({"params": {"RUN_TS": -(2**63)}}, "years go from 1 to 9999"),
+    ({"params": {"TARGET_RUN_DATE": "99991231"}}, "years go from 1 to 9999"),
+    ({"params": {"TARGET_RUN_DATE": "00010101", "TARGET_RUN_HOUR": "00"}}, "years go from 1 to 9999"),
     ({"params": {LONE: 1}}, "cannot be the name of a parameter"),
     ({"params": {"a": {"shell": {"script": "evil"}}}}, "'shell.script' decides what step 'a' executes"),
     ({"idempotency_key": LONE}, "cannot be used: it holds half of a surrogate pair"),
@@ -84,7 +88,9 @@ PATHS: list[tuple[str, str, int]] = [
 
 
 def test_input_that_can_never_work(client: Client) -> None:
-    client.place.push("w", shell("a", "exit 0"), params={"p": TEXT, "list": {"type": "STRING_ARRAY", "value": ["x"]}})
+    dates = "RUN_DATE + DERIVED_RUN_DATE_UTC_PLUS_ONE + DERIVED_RUN_DATE_UTC_MINUS_ONE"
+    declared = {"p": TEXT, "list": {"type": "STRING_ARRAY", "value": ["x"]}, "dates": expression(dates, "STRING")}
+    client.place.push("w", shell("a", "exit 0"), params=declared)
     for body, said in BODIES:
         code, found = client("POST", "/api/workflows/w/runs", body)
         assert (code, said in found["error"]["message"]) == (400, True), (str(body)[:80], found)

@@ -31,7 +31,8 @@ from dalsegno.spec.reading.context import block_of
 from dalsegno.store import Store, flows, runs, signals
 
 Secret = Callable[[str], str]
-_TEMPLATE_VERSION = "job_template_version"
+#: The parameter that says which version of its job template a step is made from.
+TEMPLATE_VERSION = "job_template_version"
 
 
 def run_facts(row: Mapping[str, Any], owner: str | None) -> RunFacts:
@@ -80,8 +81,14 @@ def handed_param(definition: ParamDefinition, param: Param, name: str, run_param
 
 def is_from_starter(name: str, source: ParamSource, run_params: Mapping[str, Any]) -> bool:
     """Whether whoever started a run has chosen the value, of this run or of one that called it."""
-    is_handed = source is ParamSource.SUBWORKFLOW and run_params.get(name, {}).get(_FROM_STARTER, False)
-    return source in STARTERS or bool(is_handed)
+    return source in STARTERS or (
+        source is ParamSource.SUBWORKFLOW and is_handed_from_starter(run_params.get(name, {}))
+    )
+
+
+def is_handed_from_starter(given: Mapping[str, Any]) -> bool:
+    """Whether a parameter, as ``handed_param`` stores it, is marked so."""
+    return bool(given.get(_FROM_STARTER, False))
 
 
 _PARENTS = frozenset({ParamSource.SUBWORKFLOW, ParamSource.FOREACH, ParamSource.WHILE})
@@ -201,7 +208,7 @@ class Scopes:
         """The job template that a step is made from."""
         if not isinstance(step, JobStep) or step.sub_type is None:
             return None
-        said = around.find(_TEMPLATE_VERSION)
+        said = around.find(TEMPLATE_VERSION)
         return self.template(step.sub_type, step.sub_type_version or (said and str(said.value)) or None)
 
     @staticmethod

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
+from dalsegno.engine.given_names import refuse_handed
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import handed_param
 from dalsegno.engine.starting import child_run_id, evaluated, full_refresh_of, new_run, restarted_with
@@ -36,6 +37,7 @@ class SubworkflowTurn(Turn):
             for name, definition in handed_down(given, known).items()
             if name not in ("subworkflow_id", "subworkflow_version")
         }
+        refuse_handed(blueprint, handed, self.means.jobs.settings)
         child = self._child_again(blueprint, handed) or self._new_child(blueprint, handed)
         stored = to_stored(found.params)
         handle = {"child": child["id"], "number": child["number"], "workflow": workflow_id, "run": child["attempt"]}

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
+from dalsegno.engine.given_names import refuse_hiding, refuse_hiding_in_step
 from dalsegno.errors import ParamError
 from dalsegno.model.params import ParamSource, ParamType
 from dalsegno.model.stored_text import fault_of_value
@@ -15,8 +16,6 @@ from dalsegno.settings import Settings
 from dalsegno.spec.names import fault_of_param_name
 from dalsegno.spec.params.defaults import WORKFLOW_DEFAULTS
 from dalsegno.spec.params.values import cast, type_of
-from dalsegno.steps.inherited import is_inherited
-from dalsegno.steps.references import is_taken
 
 
 def typed_params(blueprint: Blueprint, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def given_params(
         if fault := fault_of_value(value):
             raise ParamError(f"The parameter {name!r} cannot be set: it holds {fault}.")
         if name not in declared and name not in WORKFLOW_DEFAULTS:
-            _refuse_shadow(name, settings, f"the workflow {blueprint.workflow.id!r}")
+            refuse_hiding(name, settings, f"the workflow {blueprint.workflow.id!r}")
         if name in declared:
             kind = declared[name].type
         elif name in blueprint.steps and isinstance(value, Mapping):
@@ -66,25 +65,6 @@ def given_params(
         # JSON in a text may have become a map, or a text with escapes other characters.
         if fault := fault_of_value(cast_value):
             raise ParamError(f"The parameter {name!r} cannot be set: it holds {fault}.")
-        if name in blueprint.steps and isinstance(cast_value, Mapping):
-            for inner in cast_value.keys() - blueprint.steps[name].params.keys():
-                _refuse_shadow(inner, settings, f"the step {name!r}")
+        refuse_hiding_in_step(blueprint, name, cast_value, settings)
         given[name] = {"type": kind.value, "value": cast_value, "source": source.value}
     return given
-
-
-def _refuse_shadow(name: str, settings: Settings, where: str) -> None:
-    """Refuse a name that nobody declared and that would take the place of something that the author refers to.
-
-    ``$PATH`` in a script means the environment's, and ``${capture.change_table}`` the output of a step.
-    """
-    if "." in name:
-        what = "could hide the output of a step"
-    elif is_taken(name) or is_inherited(name, settings):
-        what = "would hide an environment variable"
-    else:
-        return
-    raise ParamError(
-        f"The parameter {name!r} {what}, and {where} does not declare it.",
-        hint="Give it another name, or declare it where the workflow is written.",
-    )

@@ -66,8 +66,11 @@ def _dated(origin: str, pattern: str, zone: str | None = "UTC", **shift: int) ->
     later = "".join(f", {amount:+d} {unit}" for unit, amount in shift.items())
 
     def make(of: ValueOf, run: RunFacts, step: StepFacts | None) -> str:
-        moment = _moment(of(origin), _zone(zone or of("WORKFLOW_CRON_TIMEZONE")))
-        return (moment + timedelta(**shift)).strftime(pattern)
+        timestamp, there = of(origin), _zone(zone or of("WORKFLOW_CRON_TIMEZONE"))
+        try:
+            return (_moment(timestamp, there) + timedelta(**shift)).strftime(pattern)
+        except OverflowError as far_away:
+            raise ParamError(f"{origin} is {timestamp} milliseconds since 1970: years go from 1 to 9999.") from far_away
 
     what = "the date" if pattern == _DATE else "the hour"
     return Default(ParamType.STRING, make, f"{what} of {origin} {where}{later}")
