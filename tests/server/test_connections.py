@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import re
+import select
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -119,6 +120,24 @@ def test_many_bodies_that_do_not_come(client: Client, peers: ExitStack, monkeypa
         with at_once():
             assert client("GET", "/health")[0] == 200
             assert client("GET", "/api/runs")[0] == 200
+
+
+def test_many_that_take_no_answers(client: Client, peers: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has no token can ask for health again and again, and read nothing."""
+    limited(8, monkeypatch)
+    with listening(client.service, "127.0.0.1:0") as client.address:
+        for _ in range(4):
+            deaf = opened(client, peers)
+            deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.socket.setblocking(False)
+            until = time.monotonic() + AT_ONCE
+            # Nothing more can be sent for a while: the server does not read, because nobody takes its answers.
+            while select.select([], [deaf.socket], [], 0.3)[1] and time.monotonic() < until:
+                with suppress(BlockingIOError):
+                    deaf.socket.send(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+        with at_once():
+            assert client("GET", "/health") == (200, {"status": "alive"})
+            assert client("GET", "/api/runs") == (200, {"runs": []})
 
 
 def test_when_all_are_busy_one_more_is_refused(

@@ -2,8 +2,8 @@
 
 uvicorn reads a request for as long as it takes, and keeps any number of connections that send nothing. Here a peer has
 a deadline for the head of a request, for its body, and for taking the answer. When there are too many connections, a
-new one takes the place of the one that has waited longest for its request, of the peer that has most of these: so
-whoever opens many connections closes his own, and a request that comes is answered.
+new one takes the place of the one that has waited longest for its peer, of the peer that has most of these: so whoever
+opens many connections closes his own, and a request that comes is answered.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Connections:
         self.most = most
         self.most_per_peer = max(most // 2, 1)
         self._count_by_peer: Counter[str] = Counter()
-        #: By peer those that wait for a request, or for their end; the one that has waited longest first.
+        #: By peer those that wait for a request, for an answer to be taken, or for their end; the oldest first.
         self._waiting: dict[str, dict[Connection, None]] = {}
 
     def admit(self, connection: Connection) -> bool:
@@ -128,11 +128,16 @@ class Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        _cancel(self._answer_deadline)
         self._answer_deadline = self.loop.call_later(ANSWER_SECONDS, self.abort)
+        # Anybody can ask for a lot and take none of it: such a connection is one of those that can make room.
+        self.others.wait(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         _cancel(self._answer_deadline)
+        if not self._is_closing and self._owed is not h11.IDLE:
+            self.others.work(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
