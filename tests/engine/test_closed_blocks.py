@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dalsegno.engine.given_names import refuse_hiding
 from dalsegno.errors import ParamError
 from dalsegno.model.runs import RestartFrom
 from dalsegno.spec.reading.context import STEP_TYPES, block_of
@@ -106,6 +107,11 @@ def test_modes_in_yaml(place: Place, written: str) -> None:
     assert place.lines() == ["opened"]
 
 
+@pytest.mark.parametrize("name", ["PIPELINE", "GIT_BRANCH", "INPUT_PATH", "SPARK_VERSION", "proxy", "PGDAY"])
+def test_other_names_stay_free(place: Place, name: str) -> None:
+    refuse_hiding(name, place.orchestrator.settings, "the workflow 'w'")
+
+
 def test_parameters_stay_settable(place: Place) -> None:
     """Those that the author refers to, those that a step declares, and new ones."""
     script = f'echo "$word $n $new" >> {place.folder}/out'
@@ -114,7 +120,9 @@ def test_parameters_stay_settable(place: Place) -> None:
     assert place.lines() == ["two; $(touch evil) 7 x"]
 
 
-@pytest.mark.parametrize("name", ["PATH", "HOME", "BASH_ENV", "LD_PRELOAD", "PYTHONPATH", "b.table"])
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "BASH_ENV", "LD_PRELOAD", "PYTHONPATH", "CLASSPATH", "https_proxy", "b.table"]
+)
 def test_names_that_would_hide_what_the_author_means(place: Place, name: str) -> None:
     place.push("w", shell("a", f'echo "$PATH" >> {place.folder}/out', "b"), noop("b"))
     with pytest.raises(ParamError, match=f"'{name}' (would|could) hide .*the workflow 'w' does not declare it"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from dalsegno.errors import PlatformError
 from dalsegno.spark import java
+from dalsegno.spark.jars import Jar, fetch
 from dalsegno.spark.java import VECTOR_MODULE, find_java, shim_for
 
 
@@ -93,6 +95,26 @@ def test_the_packaged_java_really_lacks_the_module() -> None:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode != 0
     assert "jdk.incubator.vector not found" in answer.stdout + answer.stderr
+
+
+def test_a_java_that_we_ask_or_that_fetches_jars_gets_no_passwords(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was started with can be read in /proc by the steps of other people's workflows."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("DALSEGNO_STORE", "postgresql://dalsegno:hunter1@db/dalsegno")
+    monkeypatch.setenv("WAREHOUSE_PASSWORD", "hunter2")
+    home = fake_java(tmp_path / "home", "21")
+    with (home / "bin" / "java").open("a") as script:
+        script.write(f"env >> {tmp_path}/seen\necho run >> {tmp_path}/runs\n")
+    found = find_java({"JAVA_HOME": str(home)})
+    with pytest.raises(FileNotFoundError):
+        # It says that it succeeded, and has fetched nothing.
+        fetch([Jar.parse("g:a:1")], found, what="a jar", progress=io.StringIO())
+    assert (tmp_path / "runs").read_text() == "run\n" * 3
+    seen = (tmp_path / "seen").read_text()
+    assert "hunter" not in seen
+    assert f"PATH={os.environ['PATH']}\n" in seen
 
 
 @pytest.mark.spark

@@ -207,6 +207,22 @@ def test_cleaning_up_comes_last_and_always(tmp_path: Path) -> None:
         assert (work.folder / "cleaned").exists()
 
 
+@linux
+def test_who_cleans_up_after_a_dead_supervisor_gets_no_passwords(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DALSEGNO_SECRET_A", "hunter1")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/docker.sock")
+    work = attempt(tmp_path)
+    cleanup = ["bash", "-c", f"env > {work.folder}/seen"]
+    handle = supervision.start(work, script_job(work, f"sleep {NAP}", cleanup=cleanup)).handle
+    os.kill(handle["pid"], signal.SIGKILL)
+    assert ended(work).reason == "vanished"
+    seen = (work.folder / "seen").read_text()
+    assert "DOCKER_HOST=unix" in seen
+    assert "hunter" not in seen
+
+
 # One job per attempt.
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dalsegno.operations.tokens import write_token
 from dalsegno.private_files import OWN_FOLDER, close_to_others, make_private_file, make_private_folder
 from dalsegno.store import Store
 from tests.engine.support import Place, shell
@@ -90,3 +91,9 @@ def test_jobs(tmp_path: Path) -> None:
     logs = list((tmp_path / OWN_FOLDER).rglob("log"))
     assert [mode(log) for log in logs] == [0o600]
     assert (mode(tmp_path / "result"), mode(tmp_path / "results")) == (0o666, 0o777)
+
+
+def test_the_folder_of_a_token_is_private(tmp_path: Path) -> None:
+    """With a store in PostgreSQL, nothing else has made it."""
+    file = write_token(tmp_path / ".dalsegno" / "first-token", "x")
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]

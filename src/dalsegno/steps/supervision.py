@@ -33,6 +33,7 @@ from dalsegno.clock import utc_now
 from dalsegno.errors import PlatformError
 from dalsegno.steps import supervisor
 from dalsegno.steps.contract import Running, Started, Work
+from dalsegno.steps.secret_values import without_secrets
 
 #: How long a supervisor may take to begin, on a machine that is busy.
 START_SECONDS = 60.0
@@ -323,7 +324,9 @@ def _vanished(work: Work, claim: Mapping[str, Any]) -> Ended:
                 supervisor.send(os.kill, pid, signal.SIGKILL)
             time.sleep(0.01)
     if cleanup := claim.get("cleanup"):
-        subprocess.run(cleanup, capture_output=True, check=False, timeout=supervisor.CLEANUP_SECONDS)
+        environment = without_secrets(os.environ, work.settings)
+        seconds = supervisor.CLEANUP_SECONDS
+        subprocess.run(cleanup, env=environment, capture_output=True, check=False, timeout=seconds)
     for name in claim.get("files", ()):
         (work.folder / name).unlink(missing_ok=True)
     if (work.folder / supervisor.CANCEL).exists():
