@@ -26,7 +26,8 @@ _READ_BY_PROGRAMS = re.compile(
 def refuse_hiding(name: str, settings: Settings, where: str) -> None:
     """Refuse a name that nobody declared and that would take the place of something that the author refers to.
 
-    ``$PATH`` in a script means the environment's even if there is none, and ``${capture.change_table}`` the output of a step.
+    ``$PATH`` in a script means the environment's, even where there is none, and ``${capture.change_table}`` the output
+    of a step.
     """
     if "." in name:
         what = "could hide the output of a step"
