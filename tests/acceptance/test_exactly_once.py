@@ -94,7 +94,10 @@ def once(settings: Settings) -> Iterator[Once]:
     made = Once(settings)
     made.sql(
         "CREATE NAMESPACE IF NOT EXISTS lake.once",
-        *(f"DROP TABLE IF EXISTS lake.once.{name}" for name in ("source", "target", "counts", "gate", "stage")),
+        *(
+            f"DROP TABLE IF EXISTS lake.once.{name}"
+            for name in ("source", "target", "counts", "gate", "stage", "hours")
+        ),
         "CREATE TABLE lake.once.source (id BIGINT, day STRING) USING iceberg PARTITIONED BY (day)",
         "CREATE TABLE lake.once.target (id BIGINT, day STRING) USING iceberg PARTITIONED BY (day)",
         "CREATE TABLE lake.once.stage (id BIGINT, day STRING) USING iceberg",
@@ -883,3 +886,16 @@ def test_an_overwrite_keeps_the_partitions_that_are_not_touched(once: Once) -> N
         assert once.ids() == [0, 9]
     assert once.run(workflow("static", overwrite)) is RunStatus.SUCCEEDED
     assert once.ids() == [0, 1]
+
+
+def test_a_part_of_a_partition_is_no_single_one(once: Once) -> None:
+    """In static mode, a clause that names the day alone deletes all its hours."""
+    once.sql("CREATE TABLE lake.once.hours (id BIGINT, day STRING, hour INT) USING iceberg PARTITIONED BY (day, hour)")
+    once.sql("INSERT INTO lake.once.hours VALUES (0, 'd', 0)")
+    once.add(1)
+    mode = "conf: {spark.sql.sources.partitionOverwriteMode: static}"
+    overwrite = "INSERT OVERWRITE lake.once.hours PARTITION (%s) SELECT id%s FROM ${capture.change_table}"
+    assert once.run(workflow("hours", overwrite % ("day = 'd'", ", 1"), more=mode)) is RunStatus.FAILED
+    assert "would delete every partition" in once.reason("hours")
+    assert once.run(workflow("hours", overwrite % ("day = 'd', hour = 1", ""), more=mode)) is RunStatus.SUCCEEDED
+    assert once.ids("lake.once.hours") == [0, 1]

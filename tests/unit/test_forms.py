@@ -50,20 +50,20 @@ def test_writes_that_leave_a_stamp(statement: str, name: str, target: tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("statement", "overwrites"),
+    ("statement", "overwrites", "fixed_columns"),
     [
-        ("INSERT OVERWRITE t SELECT 1", True),
-        ("INSERT OVERWRITE TABLE t PARTITION (p = 1, q) SELECT 1", True),
-        ("INSERT OVERWRITE TABLE t PARTITION (p = 1, q = 'x') SELECT 1", False),
-        ("INSERT OVERWRITE TABLE t PARTITION (p = 1) IF NOT EXISTS SELECT 1", False),
-        ("FROM x INSERT OVERWRITE a SELECT 1", True),
-        ("INSERT INTO t PARTITION (p) SELECT 1", False),
-        ("INSERT INTO t REPLACE WHERE true SELECT 1", False),
+        ("INSERT OVERWRITE t SELECT 1", True, 0),
+        ("INSERT OVERWRITE TABLE t PARTITION (p = 1, q) SELECT 1", True, 0),
+        ("INSERT OVERWRITE TABLE t PARTITION (p = 1, q = 'x') SELECT 1", True, 2),
+        ("INSERT OVERWRITE TABLE t PARTITION (p = 1) IF NOT EXISTS SELECT 1", True, 1),
+        ("FROM x INSERT OVERWRITE a SELECT 1", True, 0),
+        ("INSERT INTO t PARTITION (p) SELECT 1", False, 0),
+        ("INSERT INTO t REPLACE WHERE true SELECT 1", False, 0),
     ],
 )
-def test_overwriting(statement: str, *, overwrites: bool) -> None:
+def test_overwriting(statement: str, *, overwrites: bool, fixed_columns: int) -> None:
     found = form_of(statement)
-    assert (found.effect, found.overwrites) == (Effect.STAMPED, overwrites)
+    assert (found.effect, found.overwrites, found.fixed_columns) == (Effect.STAMPED, overwrites, fixed_columns)
 
 
 @pytest.mark.parametrize(

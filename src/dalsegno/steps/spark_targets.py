@@ -46,12 +46,13 @@ class Target:
     branch: str | None = None
 
 
-def is_partitioned(metadata: RawMetadata) -> bool:
+def partition_fields(metadata: RawMetadata) -> int:
+    """By how many fields a table is partitioned now."""
     for spec in metadata.get("partition-specs", ()):
         if spec["spec-id"] == metadata.get("default-spec-id", 0):
-            return any(field["transform"] != "void" for field in spec["fields"])
+            return sum(field["transform"] != "void" for field in spec["fields"])
     # Only very old writers of format version 1 say it so.
-    return bool(metadata.get("partition-spec"))
+    return len(metadata.get("partition-spec", ()))
 
 
 @dataclass

@@ -23,7 +23,7 @@ from dalsegno.steps import spark_executors, spark_fences
 from dalsegno.steps.contract import Work, WorkLog
 from dalsegno.steps.full_refresh import with_emptying
 from dalsegno.steps.spark_sessions import OVERWRITE_MODE
-from dalsegno.steps.spark_targets import BRANCH, Names, Target, Targets, is_partitioned, names_of, redefines
+from dalsegno.steps.spark_targets import BRANCH, Names, Target, Targets, names_of, partition_fields, redefines
 from dalsegno.steps.stored_secrets import restored, without_secrets
 from dalsegno.steps.unknown_writes import refuse_unknown_writes
 
@@ -175,7 +175,7 @@ class SqlWork:
         target = self._target(form, statement.number)
         before = None
         if target is not None and form.overwrites:
-            self._refuse_static_overwrite(target, statement)
+            self._refuse_static_overwrite(target, statement, form.fixed_columns)
         if target is not None and (target.metadata is not None or form.creates):
             before = evidence.state_of(target.metadata)
             self._refuse_newer_target(target, statement)
@@ -426,9 +426,10 @@ class SqlWork:
                 f"--step {self.unit.key.step_id} --written",
             )
 
-    def _refuse_static_overwrite(self, target: Target, statement: Statement) -> None:
-        """A static overwrite deletes every partition that the new rows do not touch."""
-        if target.metadata is None or not is_partitioned(target.metadata) or not self._overwrites_all(statement):
+    def _refuse_static_overwrite(self, target: Target, statement: Statement, fixed_columns: int) -> None:
+        """A static overwrite deletes every partition that the new rows do not touch, unless it names a single one."""
+        is_one = target.metadata is None or fixed_columns >= partition_fields(target.metadata)
+        if is_one or not self._overwrites_all(statement):
             return
         raise UserError(
             f"Statement {statement.number} of {self.unit.name} would delete every partition of {target.name} that the "

@@ -49,8 +49,10 @@ class Form:
     drops: bool = False
     #: It does something else than to change the rows of a table.
     is_ddl: bool = False
-    #: INSERT OVERWRITE without a PARTITION clause that gives every column a value.
+    #: INSERT OVERWRITE.
     overwrites: bool = False
+    #: Of that: how many columns its PARTITION clause gives a value; 0 if it leaves one of its columns without.
+    fixed_columns: int = 0
     #: Of SET: the setting.
     setting: str = ""
     #: Of UNKNOWN: why, as the end of a sentence: "… because it writes to several tables".

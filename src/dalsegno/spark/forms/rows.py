@@ -47,8 +47,8 @@ def _of_insert(words: Words) -> Form:
         raise Doubt("it is not clear which table it writes to")
     if words.peek() == "REPLACE":
         name = "INSERT INTO … REPLACE WHERE"
-    overwrites = name == "INSERT OVERWRITE" and not _is_one_partition(tree)
-    return Form(Effect.STAMPED, name, written, overwrites=overwrites)
+    overwrites = name == "INSERT OVERWRITE"
+    return Form(Effect.STAMPED, name, written, overwrites=overwrites, fixed_columns=_fixed_columns(tree))
 
 
 def _without_further_rows(words: Words) -> Sequence[Token]:
@@ -79,14 +79,11 @@ def _written(words: Words) -> Name:
     return written
 
 
-def _is_one_partition(insert: exp.Insert) -> bool:
+def _fixed_columns(insert: exp.Insert) -> int:
     table = insert.this.this if isinstance(insert.this, exp.Schema) else insert.this
     partition = table.args.get("partition") or insert.args.get("partition")
-    return (
-        partition is not None
-        and partition is not False
-        and all(isinstance(column, exp.EQ) for column in partition.expressions)
-    )
+    columns = partition.expressions if partition else []
+    return len(columns) if all(isinstance(column, exp.EQ) for column in columns) else 0
 
 
 def _of_from(words: Words) -> Form:
@@ -112,8 +109,8 @@ def _of_from(words: Words) -> Form:
         raise Doubt("it is not clear which tables it writes to")
     if len(targets) > 1:
         return unknown(name, "it writes to several tables", targets=targets)
-    overwrites = "OVERWRITE" in name and not _is_one_partition(inserts[0])
-    return Form(Effect.STAMPED, name, targets[0], overwrites=overwrites)
+    overwrites = "OVERWRITE" in name
+    return Form(Effect.STAMPED, name, targets[0], overwrites=overwrites, fixed_columns=_fixed_columns(inserts[0]))
 
 
 def _of_merge(words: Words) -> Form:
