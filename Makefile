@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo test prove-changes prove-exact prove-runs chaos check format lock clean
-.PHONY: bench-capture bench-changes bench-engine bench-pipeline bench-service bench-spark bench-triggers
+.PHONY: bench-capture bench-changes bench-cli bench-engine bench-pipeline bench-service bench-spark bench-triggers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench-capture: setup ## measure how long a capture takes
 
 bench-changes: setup ## measure how long it takes to get the rows that a MERGE changed
 	$(BIN)/python -m benchmarks.changes
+
+bench-cli: setup ## measure the CPU time of commands, in multiples of import sqlalchemy
+	$(BIN)/python -m benchmarks.cli
 
 bench-spark: setup ## measure what a Spark SQL step adds to its query
 	$(BIN)/python -m benchmarks.spark_step

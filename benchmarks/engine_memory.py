@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.engine_workflows import foreach, place
 from dalsegno.operations.orchestrator import Orchestrator
-from dalsegno.store import flows
+from dalsegno.store import run_queries
 
 FIRST, LAST = 1_000, 10_000
 _CONCURRENCY = 100
@@ -44,7 +44,7 @@ class _Watch:
 
     def _ended(self) -> int:
         with self.orchestrator.store.database.reading() as connection:
-            row = flows.step_row(connection, self.run_id, "loop")
+            row = run_queries.step_row(connection, self.run_id, "loop")
         return int(row["loop"]["succeeded"]) if row and row["loop"] else 0
 
 

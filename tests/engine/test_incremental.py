@@ -17,7 +17,7 @@ from dalsegno.engine.captures import consumed_by
 from dalsegno.errors import CapturePending
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RestartFrom
-from dalsegno.store import captures, runs
+from dalsegno.store import captures, run_queries
 from tests.engine.dying import NEVER, start_and_work
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, shell, step, subworkflow
 from tests.engine.test_control import going_on
@@ -237,7 +237,7 @@ def test_what_a_step_of_a_subworkflow_processes(either_place: Place, lake: Lake)
     orchestrator, found = place.orchestrator, set()
     for number in (1, 2):
         with orchestrator.store.database.reading() as connection:
-            row = runs.numbered(connection, "child", number)
+            row = run_queries.numbered(connection, "child", number)
         assert row is not None
         blueprint = orchestrator.versions.named("child", "active")
         consumed = consumed_by(orchestrator.store, orchestrator.versions.named, row, blueprint, row["id"], "inside")

@@ -15,7 +15,7 @@ from dalsegno.model.step_files import StepFile, Unstored
 from dalsegno.operations.step_files import NOTEBOOK_BYTES
 from dalsegno.operations.workflow_versions import Pushed
 from dalsegno.spec.documents import BYTES
-from dalsegno.store import workflows
+from dalsegno.store import run_queries, workflows
 from dalsegno.store.file_tables import file_contents
 from tests.engine.support import FAILED, SUCCEEDED, Place
 
@@ -364,7 +364,7 @@ def test_versions_of_before_read_the_file(place: Place) -> None:
     push(place, say_sh="echo first")
     definition: dict[str, Any]
     with place.orchestrator.store.database.writing() as connection:
-        definition = dict(workflows.version_row(connection, "w", 1)["definition"])  # type: ignore[index]
+        definition = dict(run_queries.version_row(connection, "w", 1)["definition"])  # type: ignore[index]
         workflows.add_version(connection, "w", definition, is_active=True, by="ada", now=place.orchestrator.clock())
     (place.folder / "say.sh").write_text("echo second")
     assert place.run("w").version == 2

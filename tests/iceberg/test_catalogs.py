@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dalsegno import Changes
+from dalsegno import Changes, Lake
 from dalsegno.errors import UnsupportedChange
 from dalsegno.iceberg import publishing
 from dalsegno.iceberg.evidence import Absent, Written, state_of
@@ -233,3 +233,20 @@ def test_a_branch_is_published_with_one_move_of_main(place: Place, version: int)
     assert "main" in state_of(source.metadata).heads
     assert branch not in state_of(source.metadata).heads
     assert source.taken() == numbered(6)
+
+
+def test_a_catalog_that_pyiceberg_is_configured_for_is_opened_by_pyiceberg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dalsegno.toml").touch()
+    with Lake.open(tmp_path / "dalsegno.toml") as lake:
+        lake.catalog("lake").ensure_namespace(("db",))
+    for is_configured in (False, True):
+        if is_configured:
+            monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__PY_IO_IMPL", "pyiceberg.io.pyarrow.PyArrowFileIO")
+        with Lake.open(tmp_path / "dalsegno.toml") as lake:
+            catalog = lake.catalog("lake")
+            assert not catalog.has(lake.name("db.none"))
+            assert ("pyiceberg" in catalog.__dict__) == is_configured
+            # Whoever asks PyIceberg gets the same connections.
+            assert catalog.pyiceberg.engine is catalog._sql.engine  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, Unk
 from dalsegno.model.captures import Capture, CaptureState, ChangeKind, Manner, Mode
 from dalsegno.model.snapshots import Operation, Position
 from dalsegno.model.tables import TableName
-from dalsegno.store import Store, runs
+from dalsegno.store import Store, run_queries
 from tests.store.examples import LARGE, MEMBERS, NOW, PLAYBACK, at, capture, make_ready, process
 
 LATER = NOW + timedelta(hours=1)
@@ -94,7 +94,7 @@ def test_what_no_column_of_text_can_hold_is_the_callers_mistake(store: Store, na
 
 def test_numbers_of_more_than_64_bits_are_the_callers_mistake(store: Store) -> None:
     with pytest.raises(UserError, match="more than 64 bits"), store.database.reading() as connection:
-        runs.numbered(connection, "w", 2**63)
+        run_queries.numbered(connection, "w", 2**63)
 
 
 def test_what_an_index_cannot_hold_is_the_callers_mistake(store: Store) -> None:

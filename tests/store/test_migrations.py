@@ -13,8 +13,9 @@ from sqlalchemy import Connection, event, inspect
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.store import Store
 from dalsegno.store.database import Database
-from dalsegno.store.migrations import HEAD, OLDEST, migrate, version
+from dalsegno.store.migrations import migrate, version
 from dalsegno.store.migrations.steps import revisions, upgrade
+from dalsegno.store.schema_version import HEAD, OLDEST
 from tests.store.examples import PLAYBACK, at, capture, process
 from tests.store.races import race
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dalsegno.model.signals import Announcement, Match, Sought, Wanted
 from dalsegno.model.workflow import Operator
-from dalsegno.store import Store, runs, signals
+from dalsegno.store import Store, run_queries, runs, signals
 from tests.store.examples import NOW
 from tests.store.races import overlap
 
@@ -29,7 +29,7 @@ def look(store: Store, wanted: Wanted = WANTED) -> Sought:
 def found(store: Store) -> dict[str, int | None]:
     """By step, the signal that it has waited for."""
     with store.database.reading() as connection:
-        return {row["step_id"]: row["signal_id"] for row in signals.waits_of_flow(connection, "r")}
+        return {row["step_id"]: row["signal_id"] for row in run_queries.waits_of_flow(connection, "r")}
 
 
 def woken(store: Store) -> list[list[str]]:

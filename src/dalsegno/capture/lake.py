@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from dalsegno import settings as settings_module
@@ -17,6 +16,7 @@ from dalsegno.capture import capturing, checking, chosen_names, planning, rebuil
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import checked_consumer
 from dalsegno.capture.details import Wish
+from dalsegno.capture.lake_reader import LakeReader
 from dalsegno.capture.queries import query_of
 from dalsegno.capture.renames import refuse_pending_elsewhere, standing
 from dalsegno.capture.scratch import remove_left_over
@@ -32,7 +32,7 @@ from dalsegno.model.starts import Bound, Start, parse_end, parse_start
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import may_reprocess, starting_position
 from dalsegno.settings import Settings
-from dalsegno.store import Mark, Store
+from dalsegno.store import Store
 from dalsegno.store.refusals import settle_first
 
 
@@ -61,12 +61,13 @@ class Cleaned:
     kept: tuple[str, ...] = ()
 
 
-class Lake:
+class Lake(LakeReader):
     """Tables, and what their consumers have processed. Any number of processes may share a store."""
 
+    store: Store
+
     def __init__(self, settings: Settings, store: Store, *, clock: Clock = utc_now, actor: str | None = None) -> None:
-        self.settings = settings
-        self.store = store
+        super().__init__(settings, store)
         self.clock = clock
         #: Who is recorded as having moved a checkpoint.
         self.actor = actor or f"{_user()}@{socket.gethostname()}"
@@ -80,17 +81,9 @@ class Lake:
         return cls(settings, Store.open(settings.store), clock=clock)
 
     def close(self) -> None:
-        self.store.close()
+        super().close()
         for catalog in self._catalogs.values():
             catalog.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # Capture and what follows.
 
@@ -266,32 +259,12 @@ class Lake:
 
     # Checkpoints.
 
-    def checkpoints(self, consumer: str | None = None) -> list[Mark]:
-        """Where each consumer stands."""
-        return self.store.positions(consumer)
-
-    def checkpoint(self, table: str, *, consumer: str) -> Mark:
-        """Where one consumer stands on one table."""
-        name, found = self.name(table), self.store.positions(consumer)
-        for mark in found:
-            if mark.table == name:
-                return mark
-        known = sorted({mark.consumer for mark in self.store.positions() if mark.table == name})
-        raise UnknownName(
-            f"Consumer {consumer!r} has no checkpoint on {name}; {', '.join(known) or 'nobody'} has.",
-            hint=f"It gets one with its first commit: dalsegno capture {name} --consumer {consumer}",
-        )
-
     def position(self, consumer: str, table: str) -> Position | None:
         """Where a consumer stands on a table, whatever the table was called before; None before its first commit."""
         name = self.name(table)
         if (known := self.store.position(consumer, name)) is not None:
             return known
         return standing(self, consumer, self.load(name), is_start_chosen=True).position
-
-    def history(self, consumer: str, table: str | None = None) -> list[Checkpoint]:
-        """Every move of a consumer's checkpoint, newest first."""
-        return self.store.checkpoints(consumer, self.name(table) if table else None)
 
     def set_checkpoint(
         self,
@@ -349,24 +322,6 @@ class Lake:
 
     def load(self, name: TableName) -> LoadedTable:
         return self.catalog(name.catalog).load(name)
-
-    def name(self, text: str) -> TableName:
-        """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``.
-
-        A name alone is in the default namespace of the default catalog.
-        """
-        parts = [part.strip('`" ') for part in text.split(".")]
-        if len(parts) == 1 and self.settings.default_namespace:
-            parts = [*self.settings.default_namespace.split("."), *parts]
-        named = len(parts) > 2 and parts[0] in self.settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
-        catalog, rest = (parts[0], parts[1:]) if named else (self.settings.default_catalog, parts)
-        if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
-            raise UserError(
-                f"{text!r} is no table: expected namespace.table or catalog.namespace.table.",
-                hint="Write its namespace, or set default_namespace.",
-            )
-        self.settings.catalog(catalog)
-        return TableName(catalog, tuple(rest[:-1]), rest[-1])
 
     def remove_change_tables(self, capture: Capture) -> None:
         """Drop the change tables and delete the files that the capture wrote; borrowed files are not ours."""

@@ -22,7 +22,7 @@ from dalsegno.cli import (
     workflows,
     writes,
 )
-from dalsegno.cli.output import line_of, opened, reporting, show
+from dalsegno.cli.output import line_of, opened, opened_lake_reader, reporting, show
 from dalsegno.operations.plain_values import plain
 
 # Rich would make --help prettier and three times slower.
@@ -304,10 +304,10 @@ def captures(
     settings: SettingsFile = None,
 ) -> None:
     """List captures that wait to be committed."""
-    with opened(settings, as_json=json) as lake:
+    with opened_lake_reader(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.store.captures(consumer, pending_only=not everything), text.captures, as_json=json)
+        show(lake.captures(consumer, pending_only=not everything), text.captures, as_json=json)
 
 
 @app.command("eval")
@@ -349,7 +349,7 @@ def evaluate(
 @checkpoints.command("list")
 def list_checkpoints(consumer: AnyConsumer = None, json: Json = False, settings: SettingsFile = None) -> None:
     """List where every consumer stands."""
-    with opened(settings, as_json=json) as lake:
+    with opened_lake_reader(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
         show(lake.checkpoints(consumer), text.marks, as_json=json)
@@ -358,7 +358,7 @@ def list_checkpoints(consumer: AnyConsumer = None, json: Json = False, settings:
 @checkpoints.command("show")
 def show_checkpoint(table: Table, consumer: Consumer, json: Json = False, settings: SettingsFile = None) -> None:
     """Show one checkpoint in full."""
-    with opened(settings, as_json=json) as lake:
+    with opened_lake_reader(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
         show(lake.checkpoint(table, consumer=consumer), text.mark, as_json=json)
@@ -415,7 +415,7 @@ def checkpoint_history(
     settings: SettingsFile = None,
 ) -> None:
     """List every move of a consumer's checkpoint, newest first."""
-    with opened(settings, as_json=json) as lake:
+    with opened_lake_reader(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
         show(lake.history(consumer, table), text.history, as_json=json)

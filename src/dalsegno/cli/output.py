@@ -14,6 +14,7 @@ from dalsegno.operations.plain_values import error_fields, plain
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
+    from dalsegno.capture.lake_reader import LakeReader
 
 #: The first that fits counts. 1 is left to programming errors, 2 is also what a wrong option gives.
 EXIT_CODES: tuple[tuple[type[DalsegnoError], int], ...] = ((UserError, 2), (DataError, 3), (PlatformError, 4))
@@ -54,6 +55,16 @@ def opened(settings_file: Path | None, *, as_json: bool = False) -> Iterator[Lak
 
         with Lake.open(settings_file) as lake:
             yield lake
+
+
+@contextmanager
+def opened_lake_reader(settings_file: Path | None, *, as_json: bool = False) -> Iterator[LakeReader]:
+    """What the store says of captures and checkpoints, with errors reported."""
+    with reporting(as_json=as_json):
+        from dalsegno.capture.lake_reader import open_lake_reader  # noqa: PLC0415 - not for --help
+
+        with open_lake_reader(settings_file) as reader:
+            yield reader
 
 
 def show(value: Any, text: Callable[[Any], str], *, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from dalsegno.operations.printable import escaped
 
 if TYPE_CHECKING:
     from dalsegno.operations.orchestrator import Orchestrator
+    from dalsegno.operations.run_reader import RunReader
     from dalsegno.operations.run_views import RunView
 
 #: How a process that ran a workflow ends, by how the run did.
@@ -39,6 +40,18 @@ def opened_orchestrator(settings_file: Path | None, *, as_json: bool = False) ->
 
         with Orchestrator.open(settings_file) as orchestrator:
             yield orchestrator
+
+
+@contextmanager
+def opened_run_reader(settings_file: Path | None, *, as_json: bool = False) -> Iterator[RunReader]:
+    """What can be seen of runs; it is there long before an orchestrator is."""
+    from dalsegno.cli.output import reporting  # noqa: PLC0415
+
+    with reporting(as_json=as_json):
+        from dalsegno.operations.run_reader import RunReader  # noqa: PLC0415 - not for --help
+
+        with RunReader.open(settings_file) as reader:
+            yield reader
 
 
 def run_here(orchestrator: Orchestrator, run: RunView, *, is_quiet: bool, after: int = 0) -> RunView:

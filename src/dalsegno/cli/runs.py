@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dalsegno.cli.output import show, tell_warnings, to_json
-from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator
+from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator, opened_run_reader
 from dalsegno.cli.workflows import SUFFIXES
 from dalsegno.operations.printable import escaped
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dalsegno.model.full_refresh import FullRefresh
     from dalsegno.model.runs import Ending
     from dalsegno.operations.orchestrator import Orchestrator
+    from dalsegno.operations.run_reader import RunReader
     from dalsegno.operations.run_views import RunView
 
 WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="the workflow's id")]
@@ -195,24 +196,24 @@ def runs(
     settings: SettingsFile = None,
 ) -> None:
     """List runs, newest first."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened_run_reader(settings, as_json=json) as reader:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
-        found = orchestrator.list_runs(workflow, status=status or (), limit=limit, with_params=params and json)
+        found = reader.list_runs(workflow, status=status or (), limit=limit, with_params=params and json)
         show(found, run_text.runs, as_json=json)
 
 
 def show_run(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
     """Show a run with its steps, iterations and failures."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened_run_reader(settings, as_json=json) as reader:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
-        found = orchestrator.run(run)
-        steps = orchestrator.steps(found.id)
+        found = reader.run(run)
+        steps = reader.steps(found.id)
         if json:
             print(to_json({"run": found, "steps": steps}))
         else:
-            print(run_text.tree(found, steps, orchestrator.clock()))
+            print(run_text.tree(found, steps, reader.clock()))
 
 
 def watch(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
@@ -238,13 +239,13 @@ def logs(
 
     On a terminal, control characters are shown as \\\\u001b and the like; elsewhere every byte is as it was written.
     """
-    with opened_orchestrator(settings) as orchestrator:
+    with opened_run_reader(settings) as reader:
         position = 0
         file: Path | None = None
         printed = _as_it_is if raw or not sys.stdout.isatty() else _for_terminals()
         while True:
-            is_over = not follow or orchestrator.run(run).status.is_final
-            newest = _log_file(orchestrator, run, step, attempt, iteration, is_to_come=not is_over)
+            is_over = not follow or reader.run(run).status.is_final
+            newest = _log_file(reader, run, step, attempt, iteration, is_to_come=not is_over)
             if newest != file:
                 # The step is tried again, and each attempt has a log of its own.
                 file, position = newest, 0
@@ -258,13 +259,13 @@ def logs(
 
 
 def _log_file(
-    orchestrator: Orchestrator, run: str, step: str, attempt: int | None, iteration: str, *, is_to_come: bool
+    reader: RunReader, run: str, step: str, attempt: int | None, iteration: str, *, is_to_come: bool
 ) -> Path | None:
     """None: the step has not been reached, but it may be."""
     from dalsegno.errors import NotReached  # noqa: PLC0415
 
     try:
-        return orchestrator.log_file(run, step, attempt, iteration)
+        return reader.log_file(run, step, attempt, iteration)
     except NotReached:
         if is_to_come:
             return None
@@ -392,15 +393,19 @@ def versions(
     settings: SettingsFile = None,
 ) -> None:
     """List the versions of a workflow with their files, newest first."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.cli import run_text  # noqa: PLC0415
+    from dalsegno.cli import run_text  # noqa: PLC0415
 
+    if not (diff or activate is not None or deactivate):
+        with opened_run_reader(settings, as_json=json) as reader:
+            show(reader.versions.of(workflow), run_text.versions, as_json=json)
+        return
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         if diff is not None:
             show(orchestrator.versions.diff(workflow, *diff), run_text.version_diff, as_json=json)
             return
         if activate is not None:
             orchestrator.versions.activate(workflow, activate)
-        elif deactivate:
+        else:
             orchestrator.versions.deactivate(workflow)
         show(orchestrator.versions.of(workflow), run_text.versions, as_json=json)
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dalsegno.capture.changes import Changes
-from dalsegno.capture.checking import CatalogReport
-from dalsegno.capture.lake import Cleaned, Committed
-from dalsegno.capture.planning import TablePlan
-from dalsegno.capture.rebuilding import Action, Rebuilt, RebuiltCheckpoint
 from dalsegno.cli.output import counted, size
 from dalsegno.clock import from_millis
 from dalsegno.model.captures import Capture, CapturedTable, ChangeKind, Checkpoint, Mode, Role
 from dalsegno.model.snapshots import Position
-from dalsegno.plan.forecast import Cost, Expiry
-from dalsegno.store import Mark
+
+if TYPE_CHECKING:
+    from dalsegno.capture.changes import Changes
+    from dalsegno.capture.checking import CatalogReport
+    from dalsegno.capture.lake import Cleaned, Committed
+    from dalsegno.capture.planning import TablePlan
+    from dalsegno.capture.rebuilding import Rebuilt, RebuiltCheckpoint
+    from dalsegno.plan.forecast import Cost, Expiry
+    from dalsegno.store import Mark
 
 _BAR_WIDTH = 30
 _MANY = 8
@@ -242,6 +244,8 @@ def rebuilt(found: Rebuilt) -> str:
 
 
 def _rebuilt(each: RebuiltCheckpoint, *, is_dry_run: bool) -> Iterable[str]:
+    from dalsegno.capture.rebuilding import Action  # noqa: PLC0415 - whoever has one has loaded it
+
     whose = f"{each.consumer} on {each.table}"
     told = f"capture {each.capture_id}, the newest of {each.captures:,}, in {', '.join(map(str, each.targets))}"
     match each.action:

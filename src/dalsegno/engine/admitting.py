@@ -29,7 +29,7 @@ from dalsegno.model.runs import (
     SignalsCame,
 )
 from dalsegno.plan.admission import Waiting, admit
-from dalsegno.store import flows, runs
+from dalsegno.store import flows, run_queries, runs
 
 if TYPE_CHECKING:
     from dalsegno.engine.entry import Entry
@@ -61,7 +61,7 @@ def deliver(entry: Entry, run_id: str, message: Message) -> None:
 
 def hold_workflow_of(entry: Entry, run_id: str) -> None:
     """Nobody else starts or ends runs of the workflow; to be asked for before the run itself."""
-    row = runs.run_row(entry.connection, run_id)
+    row = run_queries.run_row(entry.connection, run_id)
     if row is not None:
         runs.hold_workflow(entry.connection, row["workflow_id"])
 

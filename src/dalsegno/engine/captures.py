@@ -23,7 +23,7 @@ from dalsegno.model.work_units import UnitKey
 from dalsegno.model.workflow import SubworkflowStep
 from dalsegno.plan.restarts import ancestors
 from dalsegno.spec.captures import is_commit
-from dalsegno.store import Store, captures, flows, runs
+from dalsegno.store import Store, capture_queries, captures, flows, run_queries
 from dalsegno.store.settling import is_of, is_open
 
 BlueprintOf = Callable[[str, str], Blueprint]
@@ -115,10 +115,10 @@ def consumed_by(
                     inputs.append([above["iteration"], _values(above["params"] or {})])
                 flow_id, step_id = above["parent_flow"] if above else run["id"], loop
                 continue
-            parent = runs.run_row(connection, run["parent_run"]) if run["parent_run"] else None
+            parent = run_queries.run_row(connection, run["parent_run"]) if run["parent_run"] else None
             if parent is None:
                 ids = found.keys() - committed
-                known = captures.named(connection, ids) if ids else []
+                known = capture_queries.named(connection, ids) if ids else []
                 return Consumed(tuple(known), place, tuple(inputs), tuple(levels), found) if known else NOTHING
             called, flow_id, step_id = run, run["parent_flow"], run["parent_step"]
             run, blueprint = parent, blueprint_of(parent["workflow_id"], str(parent["version"]))
@@ -129,7 +129,7 @@ def consumed_by(
 
 def hold(connection: Connection, consumed: Consumed) -> None:
     """Make the captures this run's; refuse if one is settled, or another run that has not ended holds it."""
-    for capture in captures.named(connection, [each.id for each in consumed.captures]):
+    for capture in capture_queries.named(connection, [each.id for each in consumed.captures]):
         if not capture.state.is_pending:
             raise _settled(capture, consumed)
         holder = capture.created_by
@@ -145,7 +145,7 @@ def hold(connection: Connection, consumed: Consumed) -> None:
 
 def refuse_settled(connection: Connection, consumed: Consumed) -> None:
     """Raise if a capture that was this run's is no longer pending, or no longer this run's."""
-    for capture in captures.named(connection, [each.id for each in consumed.captures]):
+    for capture in capture_queries.named(connection, [each.id for each in consumed.captures]):
         if not capture.state.is_pending:
             raise _settled(capture, consumed)
         if capture.created_by != consumed.captured_by[capture.id]:
@@ -179,7 +179,7 @@ def _before(
         return
     wanted = {each for each in ancestors(blueprint.graph(loop), step_id) if each in blueprint.captures_and_commits}
     for each in sorted(wanted):
-        row = flows.step_row(connection, flow_id, each)
+        row = run_queries.step_row(connection, flow_id, each)
         if row is not None and (each in blueprint.captures or row["status"] == StepStatus.SUCCEEDED.value):
             yield row
 

@@ -34,7 +34,7 @@ from dalsegno.model.workflow import JobStep
 from dalsegno.plan import unfinished_work
 from dalsegno.plan.advance import Decision, StaleReport, advance
 from dalsegno.spec.captures import committed_by
-from dalsegno.store import captures, flows, queue, runs, settling, signals, waking, work_units, workflows
+from dalsegno.store import captures, flows, queue, run_queries, runs, settling, signals, waking, work_units, workflows
 from dalsegno.store.flows import FACTS, StepChange
 from dalsegno.store.store import commit
 
@@ -110,7 +110,7 @@ class Entry:
         return known
 
     def _load(self, run_id: str) -> OpenRun:
-        row = runs.run_row(self.connection, run_id)
+        row = run_queries.run_row(self.connection, run_id)
         if row is None:
             raise StaleReport(run_id)
         blueprint = self.blueprints(row["workflow_id"], row["version"])
@@ -345,7 +345,7 @@ class Entry:
             self.send(run.row["parent_run"], ChildFinished(run.row["parent_flow"], run.row["parent_step"]))
 
     def _begin_child(self, run: OpenRun, flow: Flow, step_id: str, values: Mapping[str, Any]) -> None:
-        known = runs.run_row(self.connection, values["id"])
+        known = run_queries.run_row(self.connection, values["id"])
         if known is None:
             runs.add_run(self.connection, {**values, "created_at": self.now})
             self.tell(values["id"], "run", {"status": RunStatus.CREATED.value})

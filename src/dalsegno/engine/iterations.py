@@ -12,7 +12,7 @@ from dalsegno.model.runs import Began, Flow, Restarted, RestartFrom, RunStatus
 from dalsegno.model.workflow import ForeachStep
 from dalsegno.spec.params.loops import LOOP_PARAMS, iteration_params
 from dalsegno.spec.params.stored import from_stored, to_stored
-from dalsegno.store import flows
+from dalsegno.store import flows, run_queries
 
 if TYPE_CHECKING:
     from dalsegno.engine.entry import Entry
@@ -63,7 +63,7 @@ def _params(entry: Entry, run: OpenRun, flow: Flow, step_id: str, index: int, fa
 def _loop(entry: Entry, run: OpenRun, flow_id: str, step_id: str, facts: Facts) -> Params:
     key = (flow_id, step_id)
     if facts.params is not None or key not in run.loops:
-        row = None if facts.params is not None else flows.step_row(entry.connection, flow_id, step_id)
+        row = None if facts.params is not None else run_queries.step_row(entry.connection, flow_id, step_id)
         run.loops[key] = from_stored(facts.params or (row and row["params"]) or {})
     return run.loops[key]
 

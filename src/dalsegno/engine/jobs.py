@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +11,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from dalsegno.engine.attempt_folders import attempt_folder, key_of, make_attempt_folder
 from dalsegno.engine.captures import NOTHING, Consumed
 from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.machine import machine_name
@@ -22,7 +21,6 @@ from dalsegno.engine.work_log import WorkLog
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped
 from dalsegno.model.stored_text import readable
 from dalsegno.plan.traces import traceparent
-from dalsegno.private_files import make_private_folder
 from dalsegno.settings import Settings
 from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import timeout_of
@@ -38,8 +36,6 @@ _FIRST_LOOK, _LONGEST_LOOK = 0.01, 0.25
 _PROGRESS_SECONDS = 1.0
 #: How long to wait where the machine itself fails.
 _PAUSE_SECONDS = 0.5
-#: The file in an attempt's folder that says whose it is.
-_KEY = "key"
 
 #: As ``Work.pushed_file``.
 PushedFile = Callable[[str, str], str | None]
@@ -85,7 +81,7 @@ class Jobs:
     ) -> Work:
         folder = attempt_folder(self.settings, claim.run.row, claim.flow.id, claim.step.id, claim.state.attempt)
         key = key_of(claim.flow.id, claim.step.id, claim.state.attempt)
-        _make_folder(folder, key)
+        make_attempt_folder(folder, key)
         return Work(
             workflow_id=claim.run.workflow_id,
             run_number=claim.run.row["number"],
@@ -218,36 +214,3 @@ class Jobs:
 def _plain(progress: Progress | None) -> dict[str, Any] | None:
     # Jobs and servers say it in their own words.
     return {**asdict(progress), "message": readable(progress.message)} if progress else None
-
-
-def key_of(flow_id: str, step_id: str, attempt: int) -> str:
-    """Letters, digits, dots, dashes and underscores: the readable part may be cut, the digest tells them apart."""
-    name = f"{flow_id}/{step_id}/{attempt}"
-    shown = re.sub(r"[^A-Za-z0-9.-]+", "_", name)[-80:]
-    return f"{shown}.{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-
-
-def attempt_folder(settings: Settings, run: Mapping[str, Any], flow_id: str, step_id: str, attempt: int) -> Path:
-    """Where an attempt keeps its log and whatever else it needs."""
-    inside = flow_id.removeprefix(run["id"]).strip("/")
-    below = re.sub(r"[^A-Za-z0-9._/-]", "_", inside)
-    root: Path = settings.jobs_path / run["workflow_id"] / str(run["number"])
-    folder = root / below / step_id / str(attempt)
-    key = key_of(flow_id, step_id, attempt)
-    # A run of the same number in a store that was lost must not be taken for this one: its jobs have ended.
-    return folder if _owner(folder) in (None, key) else folder.with_name(f"{attempt}.{key.rpartition('.')[2]}")
-
-
-def _make_folder(folder: Path, key: str) -> None:
-    make_private_folder(folder)
-    if _owner(folder) is None:
-        draft = folder / f".{_KEY}"
-        draft.write_text(key)
-        draft.replace(folder / _KEY)
-
-
-def _owner(folder: Path) -> str | None:
-    try:
-        return (folder / _KEY).read_text()
-    except FileNotFoundError:
-        return None

@@ -16,7 +16,7 @@ from dalsegno.spec.params.loops import (
     next_loop_params,
 )
 from dalsegno.spec.params.stored import from_stored, to_stored
-from dalsegno.store import flows
+from dalsegno.store import flows, run_queries
 
 #: Of a foreach that names none.
 DEFAULT_CONCURRENCY = 100
@@ -82,5 +82,5 @@ class WhileTurn(LoopTurn):
     def _next_loop_params(self, iteration: str) -> dict[str, Param]:
         with self.means.store.database.reading() as connection:
             row = flows.flow_row(connection, iteration)
-            inner = [from_stored(each["params"] or {}) for each in flows.steps_of_flow(connection, iteration)]
+            inner = [from_stored(each["params"] or {}) for each in run_queries.steps_of_flow(connection, iteration)]
         return next_loop_params(from_stored((row and row["params"]) or {}), inner)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from dalsegno.model.runs import RunStatus
 from dalsegno.spec.alerting import alerting_of
-from dalsegno.store import outbox, workflows
+from dalsegno.store import outbox, run_queries
 
 _WORDS = {RunStatus.FAILED: "has failed", RunStatus.TIMED_OUT: "took longer than its timeout allows"}
 
@@ -20,7 +20,7 @@ def tell_of_end(connection: Connection, run: Mapping[str, Any], now: datetime) -
     said = _WORDS.get(RunStatus(run["status"]))
     if said is None:
         return
-    row = workflows.workflow_row(connection, run["workflow_id"])
+    row = run_queries.workflow_row(connection, run["workflow_id"])
     channels = alerting_of(row["properties"] if row else {}).on_failure
     key = f"run {run['id']} {run['attempt']} failed"
     outbox.add(connection, key, channels, message("run_failed", run, said, now), now)

@@ -28,7 +28,7 @@ from dalsegno.spec.params.merging import Layer
 from dalsegno.spec.params.opening import STARTERS, closed_params, refuse_closed, refuse_new_entries
 from dalsegno.spec.params.stored import from_stored
 from dalsegno.spec.reading.context import block_of
-from dalsegno.store import Store, flows, runs, signals
+from dalsegno.store import Store, flows, run_queries, runs, signals
 
 Secret = Callable[[str], str]
 #: The parameter that says which version of its job template a step is made from.
@@ -132,7 +132,7 @@ class Scopes:
             of_loop, of_iteration = run.loops.get((above, step_id)), run.iterations.get(flow_id)
             if of_loop is None or of_iteration is None:
                 with self.store.database.reading() as connection:
-                    loop, row = flows.step_row(connection, above, step_id), flows.flow_row(connection, flow_id)
+                    loop, row = run_queries.step_row(connection, above, step_id), flows.flow_row(connection, flow_id)
                 of_loop = run.loops[above, step_id] = from_stored((loop and loop["params"]) or {})
                 of_iteration = run.iterations[flow_id] = from_stored((row and row["params"]) or {})
             levels.append((of_loop, of_iteration))
@@ -296,7 +296,7 @@ class StoreLookup:
         if child is None:
             return None
         with self.scopes.store.database.reading() as connection:
-            found = flows.step_row(connection, child, step_id)
+            found = run_queries.step_row(connection, child, step_id)
         return from_stored((found and found["params"]) or {}).get(name)
 
     def trigger_param(self, name: str) -> Value | None:
@@ -334,7 +334,7 @@ class StoreLookup:
         flow_id = self.flow.id if self.flow else self.run.id
         with self.scopes.store.database.reading() as connection:
             while True:
-                row = flows.step_row(connection, flow_id, step_id)
+                row = run_queries.step_row(connection, flow_id, step_id)
                 if row is not None or flow_id == self.run.id:
                     return row
                 above = flows.flow_row(connection, flow_id)

@@ -17,7 +17,7 @@ from dalsegno.model.runs import RestartFrom, RunStatus
 from dalsegno.model.workflow import SubworkflowStep
 from dalsegno.spec.params.layers import handed_down
 from dalsegno.spec.params.stored import to_stored
-from dalsegno.store import runs, workflows
+from dalsegno.store import run_queries, runs, workflows
 
 
 class SubworkflowTurn(Turn):
@@ -99,7 +99,7 @@ class SubworkflowTurn(Turn):
 
     def _finish_subworkflow(self, child_id: str, attempt: int) -> Report:
         with self.means.store.database.reading() as connection:
-            row = runs.run_row(connection, child_id)
+            row = run_queries.run_row(connection, child_id)
         if row is None:
             return self.ended(Failed(FailureKind.FATAL, f"The run {child_id} of the subworkflow is gone."))
         name = f"{row['workflow_id']}/{row['number']}"

@@ -21,7 +21,7 @@ from dalsegno.model.signals import Announcement
 from dalsegno.model.workflow import FailureMode
 from dalsegno.spec.params.durations import timeout_of
 from dalsegno.spec.params.evaluation import Scope
-from dalsegno.store import Store, flows
+from dalsegno.store import Store, run_queries
 
 #: Stores what a worker knows of its step while it runs, and says whether the step is still its own.
 Note = Callable[[Claim, Mapping[str, Any]], bool]
@@ -81,7 +81,7 @@ class Turn:
             # The first claim of all finds nothing.
             if self.state.fence > 1:
                 with self.means.store.database.reading() as connection:
-                    row = flows.step_row(connection, self.flow.id, self.step.id)
+                    row = run_queries.step_row(connection, self.flow.id, self.step.id)
                 handle = row and row["handle"]
                 if row and handle and handle.get("attempt") == self.state.attempt:
                     self._memory = Memory(row["params"], handle, row["deadline"])

@@ -26,7 +26,7 @@ from dalsegno.plan.full_refresh import refuse_second
 from dalsegno.spark.operations import TakenOver
 from dalsegno.spec.params.expressions import Expressions
 from dalsegno.spec.params.templates import template_digest
-from dalsegno.store import Store, captures, flows, work_units
+from dalsegno.store import Store, capture_queries, flows, run_queries, work_units
 from dalsegno.store.database import lock
 
 
@@ -131,7 +131,7 @@ class WorkLog:
         step_id = rest.rpartition(" ")[0]
         if not step_id or flow_id == self.flow_id:
             return
-        row = flows.step_row(connection, flow_id, step_id)
+        row = run_queries.step_row(connection, flow_id, step_id)
         if row is not None and flows.state_of(row).is_claimed:
             raise PlatformError(f"Another call of the same workflow is at the work of {unit.name}.")
 
@@ -199,7 +199,7 @@ class WorkLog:
     def known_captures(self, capture_ids: Collection[str]) -> set[str]:
         """Those of these captures that the store knows."""
         with self.store.database.reading() as connection:
-            return {each.id for each in captures.named(connection, capture_ids)}
+            return {each.id for each in capture_queries.named(connection, capture_ids)}
 
     def now(self) -> datetime:
         return utc_now()

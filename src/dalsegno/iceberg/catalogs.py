@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
-from pyiceberg.catalog import Catalog as PyIcebergCatalog
-from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchNamespaceError,
@@ -29,7 +28,6 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
-from pyiceberg.io import load_file_io
 
 from dalsegno.clock import to_millis, utc_now
 from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
@@ -39,14 +37,19 @@ from dalsegno.model.tables import TableName
 from dalsegno.private_files import OWN_FOLDER, make_private_folder
 from dalsegno.settings import CatalogSettings, CatalogType
 
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog as PyIcebergCatalog
+
+    from dalsegno.iceberg.sql_tables import SqlTables
+
 _SPARK_TYPES = {CatalogType.REST: "rest", CatalogType.HIVE: "hive", CatalogType.GLUE: "glue"}
 #: Properties that mean the same but are spelt differently by PyIceberg and by Iceberg's Java library.
 _JAVA_NAMES = {"s3.region": "client.region"}
 _DEFAULT_PREVIOUS_VERSIONS = 100
 #: What a table without rows says its current snapshot is.
 _NO_SNAPSHOT = -1
-#: What Iceberg's JDBC catalog calls the rows that are views.
-_VIEW = "VIEW"
+#: What Iceberg's JDBC catalog calls the rows that are tables, and those that are views.
+_TABLE, _VIEW = "TABLE", "VIEW"
 #: So many tables are asked for by their names; beyond that, all of their namespaces.
 _NAMED = 2_000
 
@@ -111,6 +114,15 @@ def _psycopg(uri: str) -> str:
     return f"postgresql+psycopg{separator}{rest}" if scheme in ("postgres", "postgresql") else uri
 
 
+def is_configured_elsewhere() -> bool:
+    """Whether PyIceberg's own configuration may have something to say of a catalog."""
+    if any(name.upper().startswith("PYICEBERG_") for name in os.environ):
+        return True
+    # Not Path.home(), which fails where a user has none.
+    folders = (Path(os.path.expanduser("~")), Path.cwd())  # noqa: PTH111
+    return any((folder / ".pyiceberg.yaml").exists() for folder in folders)
+
+
 def make_local_folders(catalog: CatalogSettings) -> None:
     """A catalog on SQLite needs the folder of its file, which a first use finds missing."""
     prefix = "sqlite:///"
@@ -144,6 +156,8 @@ class Catalog:
         """The connection, made on first use."""
         make_local_folders(self.settings)
         with self._talking("be reached"):
+            from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - slow import
+
             return load_catalog(self.settings.name, **pyiceberg_properties(self.settings))
 
     def close(self) -> None:
@@ -293,6 +307,8 @@ class Catalog:
 
     def files_at(self, location: str) -> Files:
         """File access with the catalog's own properties, for locations that belong to no table."""
+        from pyiceberg.io import load_file_io  # noqa: PLC0415 - slow import
+
         return Files(load_file_io({**self.pyiceberg.properties}, location))
 
     def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref | None) -> LoadedTable:
@@ -356,6 +372,44 @@ class SqlCatalog(Catalog):
         super().__init__(settings)
         self._ensured: set[tuple[str, ...]] = set()
 
+    @cached_property
+    def pyiceberg(self) -> PyIcebergCatalog:
+        """The connection, made on first use; there is one pool of them for both."""
+        catalog: Any = super().pyiceberg
+        if (known := self.__dict__.get("_sql")) is not None:
+            catalog.engine.dispose()
+            catalog.engine = known.engine
+        return cast("PyIcebergCatalog", catalog)
+
+    @cached_property
+    def _sql(self) -> SqlTables:
+        """The catalog's tables. PyIceberg, which takes long to load, makes them if they are not there."""
+        from dalsegno.iceberg.sql_tables import SqlTables  # noqa: PLC0415 - slow import
+
+        make_local_folders(self.settings)
+        with self._talking("be reached"):
+            if "pyiceberg" not in self.__dict__ and not is_configured_elsewhere():
+                found = SqlTables.find(self._properties)
+                if found is not None:
+                    return found
+            catalog: Any = self.pyiceberg
+            return SqlTables(catalog.engine, has_kinds=catalog._schema_version == "v1")
+
+    @cached_property
+    def _properties(self) -> Mapping[str, str]:
+        return self.pyiceberg.properties if is_configured_elsewhere() else pyiceberg_properties(self.settings)
+
+    def close(self) -> None:
+        super().close()
+        if (found := self.__dict__.get("_sql")) is not None:
+            found.engine.dispose()
+
+    def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
+        with self._talking(f"look for the namespace {'.'.join(namespace)}"):
+            if self._sql.has_namespace(self.settings.name, ".".join(namespace)):
+                return
+        super().ensure_namespace(namespace)
+
     def load(self, name: TableName) -> LoadedTable:
         with self._talking(f"load {name}"):
             location = self._metadata_location(name)
@@ -370,7 +424,6 @@ class SqlCatalog(Catalog):
         """With one question for all of them."""
         from sqlalchemy import select  # noqa: PLC0415 - slow import
 
-        catalog: Any = self.pyiceberg
         columns = self._columns
         wanted = {(".".join(name.namespace), name.name): name for name in names}
         query = select(columns.table_namespace, columns.table_name, columns.metadata_location).where(
@@ -379,29 +432,28 @@ class SqlCatalog(Catalog):
         )
         if len(wanted) <= _NAMED:
             query = query.where(columns.table_name.in_(sorted({name for _, name in wanted})))
-        kinds = catalog._iceberg_type_filter()
-        with self._talking("look for tables"), catalog.engine.connect() as connection:
+        kinds = self._sql.is_table()
+        with self._talking("look for tables"), self._sql.engine.connect() as connection:
             found = connection.execute(query if kinds is None else query.where(kinds)).all()
         return {wanted[row[0], row[1]]: row[2] for row in found if (row[0], row[1]) in wanted and row[2]}
 
     def register(self, name: TableName, metadata_location: str) -> bool:
-        return self._insert(name, metadata_location)
+        return self._insert(name, metadata_location, _TABLE)
 
     def files_at(self, location: str) -> Files:
         """Tables are read by the same, not by what PyIceberg chooses, so files can be copied inside one filesystem."""
-        return Files.at(location, self.pyiceberg.properties)
+        return Files.at(location, self._properties)
 
     @cached_property
     def has_views(self) -> bool:
         """A catalog's table that was made long ago has no column to tell views from tables."""
-        catalog: Any = self.pyiceberg
-        return bool(catalog._schema_version == "v1")
+        return self._sql.has_kinds
 
     def create_view(self, name: TableName, metadata: RawMetadata, metadata_location: str) -> bool:
         files = self.files_at(metadata_location)
         with self._talking(f"write the view {name}"):
             files.write(metadata_location, json.dumps(metadata, separators=(",", ":")).encode())
-        if self._insert(name, metadata_location, iceberg_type=_VIEW):
+        if self._insert(name, metadata_location, _VIEW):
             return True
         files.delete(metadata_location)
         return False
@@ -420,58 +472,65 @@ class SqlCatalog(Catalog):
 
         if not self.has_views:
             return []
-        catalog: Any = self.pyiceberg
         columns = self._columns
         wanted = (columns.catalog_name == self.settings.name, columns.table_namespace == ".".join(namespace))
-        with self._talking("list views"), catalog.engine.connect() as connection:
+        with self._talking("list views"), self._sql.engine.connect() as connection:
             query = select(columns.table_name).where(*wanted, columns.iceberg_type == _VIEW)
             return [TableName(self.settings.name, namespace, found) for found in connection.execute(query).scalars()]
 
     def forget_view(self, name: TableName) -> None:
-        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
         from sqlalchemy import delete  # noqa: PLC0415
 
-        catalog: Any = self.pyiceberg
-        with self._talking(f"drop the view {name}"), catalog.engine.connect() as connection:
-            connection.execute(delete(IcebergTables).where(*self._is(name), self._columns.iceberg_type == _VIEW))
+        from dalsegno.iceberg.sql_tables import entries  # noqa: PLC0415 - slow import
+
+        with self._talking(f"drop the view {name}"), self._sql.engine.connect() as connection:
+            connection.execute(delete(entries).where(*self._is(name), self._columns.iceberg_type == _VIEW))
             connection.commit()
 
-    def _insert(self, name: TableName, metadata_location: str, **kind: str) -> bool:
+    def _insert(self, name: TableName, metadata_location: str, kind: str) -> bool:
         """Add a row to the catalog's table; False if the name is taken."""
-        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
         from sqlalchemy import insert  # noqa: PLC0415
         from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
 
-        catalog: Any = self.pyiceberg
+        from dalsegno.iceberg.sql_tables import entries  # noqa: PLC0415 - slow import
+
         # Once is enough: a table can be registered even if somebody drops the namespace later, and brings it back.
         if name.namespace not in self._ensured:
             self.ensure_namespace(name.namespace)
             self._ensured.add(name.namespace)
-        with self._talking(f"register {name}"), catalog.engine.connect() as connection:
-            row = catalog._create_table_row(".".join(name.namespace), name.name, metadata_location) | kind
+        with self._talking(f"register {name}"), self._sql.engine.connect() as connection:
+            row = {
+                "catalog_name": self.settings.name,
+                "table_namespace": ".".join(name.namespace),
+                "table_name": name.name,
+                "metadata_location": metadata_location,
+            }
+            if self._sql.has_kinds:
+                row["iceberg_type"] = kind
             try:
-                connection.execute(insert(IcebergTables).values(**row))
+                connection.execute(insert(entries).values(**row))
                 connection.commit()
             except IntegrityError:
                 return False
             return True
 
     def forget(self, name: TableName, *, metadata_location: str | None = None) -> None:
-        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
         from sqlalchemy import delete  # noqa: PLC0415
+
+        from dalsegno.iceberg.sql_tables import entries  # noqa: PLC0415 - slow import
 
         if metadata_location is None:
             super().forget(name)
             return
-        catalog: Any = self.pyiceberg
         same = (*self._is(name), self._columns.metadata_location == metadata_location)
-        with self._talking(f"drop {name}"), catalog.engine.connect() as connection:
-            connection.execute(delete(IcebergTables).where(*same))
+        with self._talking(f"drop {name}"), self._sql.engine.connect() as connection:
+            connection.execute(delete(entries).where(*same))
             connection.commit()
 
     def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref | None) -> LoadedTable:
-        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
         from sqlalchemy import update  # noqa: PLC0415
+
+        from dalsegno.iceberg.sql_tables import entries  # noqa: PLC0415 - slow import
 
         changed = _with_ref(table, ref_name, ref)
         location = _next_metadata_location(table)
@@ -479,10 +538,9 @@ class SqlCatalog(Catalog):
         with self._talking(f"write into {table.name}"):
             table.files.write(location, gzip.compress(content) if ".gz." in location else content)
         columns = self._columns
-        catalog: Any = self.pyiceberg
-        with self._talking(f"write a branch into {table.name}"), catalog.engine.connect() as connection:
+        with self._talking(f"write a branch into {table.name}"), self._sql.engine.connect() as connection:
             swapped = connection.execute(
-                update(IcebergTables)
+                update(entries)
                 .where(*self._is(table.name), columns.metadata_location == table.metadata_location)
                 .values(metadata_location=location, previous_metadata_location=table.metadata_location)
             )
@@ -502,10 +560,9 @@ class SqlCatalog(Catalog):
     def _metadata_location(self, name: TableName) -> str:
         from sqlalchemy import select  # noqa: PLC0415 - slow import
 
-        catalog: Any = self.pyiceberg
-        with catalog.engine.connect() as connection:
+        with self._sql.engine.connect() as connection:
             query = select(self._columns.metadata_location).where(*self._is(name))
-            kinds = catalog._iceberg_type_filter()
+            kinds = self._sql.is_table()
             found = connection.execute(query if kinds is None else query.where(kinds)).scalar()
         if not found:
             raise NoSuchTableError(str(name))
@@ -514,18 +571,17 @@ class SqlCatalog(Catalog):
     def _view_location(self, name: TableName) -> str | None:
         from sqlalchemy import select  # noqa: PLC0415 - slow import
 
-        catalog: Any = self.pyiceberg
         columns = self._columns
-        with catalog.engine.connect() as connection:
+        with self._sql.engine.connect() as connection:
             query = select(columns.metadata_location).where(*self._is(name), columns.iceberg_type == _VIEW)
             found: str | None = connection.execute(query).scalar()
         return found
 
     @property
     def _columns(self) -> Any:
-        from pyiceberg.catalog.sql import IcebergTables  # noqa: PLC0415 - slow import
+        from dalsegno.iceberg.sql_tables import entries  # noqa: PLC0415 - slow import
 
-        return IcebergTables.__table__.c
+        return entries.c
 
     def _is(self, name: TableName) -> tuple[Any, ...]:
         columns = self._columns

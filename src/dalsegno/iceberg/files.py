@@ -1,4 +1,4 @@
-"""Files of metadata, through a FileIO of PyIceberg's: by PyArrow, or by fsspec.
+"""Files of metadata, through a FileIO of PyIceberg's: by PyArrow, by fsspec or, on this machine, by ``local_files``.
 
 Every path goes through ``new_input`` or ``new_output``, so that a FileIO that records paths sees all that is touched.
 """
@@ -6,15 +6,20 @@ Every path goes through ``new_input`` or ``new_output``, so that a FileIO that r
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
-from pyiceberg.io import FSSPEC_FILE_IO, PY_IO_IMPL, FileIO, load_file_io
+from pyiceberg.io import PY_IO_IMPL, FileIO, load_file_io
+
+from dalsegno.iceberg import local_files
+from dalsegno.iceberg.local_files import LocalFile
 
 _COPY_CHUNK = 1 << 20
+_LOCAL_FILE_IO = "dalsegno.iceberg.local_files.LocalFileIO"
 #: What PyArrow and fsspec call the filesystem of this machine.
 _LOCAL = ("local", "py::local", "file")
 
@@ -29,10 +34,10 @@ class Files:
     def at(cls, location: str, properties: Mapping[str, str]) -> Files:
         """Access by the properties of a catalog, for a table or a folder.
 
-        PyIceberg prefers PyArrow, which takes half a second and 100 MB to load: local files can be had without.
+        PyIceberg prefers PyArrow, which takes half a second and 100 MB to load: local files need nothing of the kind.
         """
         is_local = urlsplit(location).scheme in ("", "file")
-        default = {PY_IO_IMPL: FSSPEC_FILE_IO} if is_local else {}
+        default = {PY_IO_IMPL: _LOCAL_FILE_IO} if is_local else {}
         return cls(load_file_io({**default, **properties}, location))
 
     def read(self, location: str) -> bytes:
@@ -56,6 +61,9 @@ class Files:
         Both sides have their own access: a catalog may hand out credentials for one table's files only.
         """
         origin, copy = self.io.new_input(source), into.io.new_output(target)
+        if isinstance(origin, LocalFile) and isinstance(copy, LocalFile):
+            local_files.copy(origin, copy)
+            return
         filesystem = getattr(origin, "_filesystem", None)
         if filesystem is not None and filesystem == getattr(copy, "_filesystem", None):
             filesystem.copy_file(cast(Any, origin)._path, cast(Any, copy)._path)
@@ -77,7 +85,10 @@ class Files:
     def list(self, folder: str) -> list[str]:
         """The locations of all files below a folder; none if there is no such folder."""
         place = cast(Any, self.io.new_input(folder))
-        if hasattr(place, "_filesystem"):
+        if isinstance(place, LocalFile):
+            root = str(place.path)
+            found = local_files.files_below(place.path)
+        elif hasattr(place, "_filesystem"):
             from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - only where PyArrow is the FileIO
 
             selector = FileSelector(place._path, recursive=True, allow_not_found=True)
@@ -98,7 +109,10 @@ class Files:
     def remove_empty_folder(self, folder: str) -> None:
         """Remove a local folder, and the folders in it, if no file is left in any of them."""
         place = cast(Any, self.io.new_input(folder))
-        if hasattr(place, "_filesystem"):
+        if isinstance(place, LocalFile):
+            if place.path.is_dir() and not self.list(folder):
+                shutil.rmtree(place.path)
+        elif hasattr(place, "_filesystem"):
             from pyarrow.fs import FileType  # noqa: PLC0415 - only where PyArrow is the FileIO
 
             filesystem, path = place._filesystem, place._path

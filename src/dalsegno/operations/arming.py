@@ -14,7 +14,7 @@ from dalsegno.plan.signals import named_triggers
 from dalsegno.spec import workflows as spec
 from dalsegno.spec.schedules import timetable_of
 from dalsegno.spec.watching import watch_name
-from dalsegno.store import runs, signal_triggers, signals, triggers, workflows
+from dalsegno.store import run_queries, runs, signal_triggers, signals, triggers
 from dalsegno.store.asking import Row
 
 
@@ -48,10 +48,10 @@ def arm(connection: Connection, workflow_id: str, now: datetime) -> None:
 
 
 def _active(connection: Connection, workflow_id: str) -> Definition | None:
-    row = workflows.workflow_row(connection, workflow_id)
+    row = run_queries.workflow_row(connection, workflow_id)
     if row is None or row["active_version"] is None:
         return None
-    version = workflows.version_row(connection, workflow_id, row["active_version"])
+    version = run_queries.version_row(connection, workflow_id, row["active_version"])
     return spec.from_json(version["definition"]) if version else None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.store import Store
-from dalsegno.store.database import sqlite
+from dalsegno.store.sqlite_driver import sqlite
 
 
 @dataclass(frozen=True)

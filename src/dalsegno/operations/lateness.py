@@ -21,7 +21,7 @@ from dalsegno.model.tables import TableName
 from dalsegno.plan.lags import Lag, lag_of
 from dalsegno.settings import Settings
 from dalsegno.spec.alerting import alerting_of
-from dalsegno.store import Mark, Store, lags, outbox, run_tables, runs, workflows
+from dalsegno.store import Mark, Store, lags, outbox, run_queries, run_tables, runs
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
@@ -53,7 +53,7 @@ class Lateness:
         """Leave a message for each run that has not completed in time; there is one, however often this is called."""
         now = self.clock()
         with self.store.database.reading() as connection:
-            late = [_late(connection, row, now) for row in workflows.workflow_rows(connection)]
+            late = [_late(connection, row, now) for row in run_queries.workflow_rows(connection)]
         for channels, found in filter(None, late):
             with self.store.database.writing() as connection:
                 for run in found:
@@ -154,7 +154,7 @@ def _tell_of_lag(connection: Connection, mark: Mark, oldest_at: datetime | None,
     key = (mark.consumer, str(mark.table))
     told_at = lags.told_at(connection, key)
     run = run_of_actor(mark.moved_by)
-    row = workflows.workflow_row(connection, run[0]) if run else None
+    row = run_queries.workflow_row(connection, run[0]) if run else None
     alerting = alerting_of(row["properties"] if row else {})
     is_too_much = alerting.max_lag is not None and oldest_at is not None and now - oldest_at > alerting.max_lag
     if is_too_much == (told_at is not None):

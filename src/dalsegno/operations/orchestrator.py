@@ -5,12 +5,10 @@ from __future__ import annotations
 import getpass
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dalsegno import settings as settings_module
@@ -18,7 +16,7 @@ from dalsegno.clock import utc_now
 from dalsegno.engine import notices
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.engine import Engine
-from dalsegno.engine.jobs import Jobs, attempt_folder
+from dalsegno.engine.jobs import Jobs
 from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.machine import machine_name
@@ -28,7 +26,7 @@ from dalsegno.engine.scopes import Scopes
 from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, restarted_with
 from dalsegno.engine.turn import Means
 from dalsegno.engine.worker import Worker
-from dalsegno.errors import DalsegnoError, NotReached, PlatformError, UnknownName, UserError
+from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.messages import Admit, EndRun
 from dalsegno.model.params import ParamSource
@@ -43,17 +41,17 @@ from dalsegno.model.runs import (
     RunStatus,
     StepStatus,
 )
-from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.run_params import given_params
-from dalsegno.operations.run_views import RunView, StepView, run_view, step_views
+from dalsegno.operations.run_reader import RunReader, unknown_step
+from dalsegno.operations.run_views import RunView, run_view
 from dalsegno.operations.signals import Signals
 from dalsegno.operations.workflow_versions import Pushed, Versions
 from dalsegno.settings import Settings
 from dalsegno.spec.names import fault_of_key
 from dalsegno.spec.params.sel import Sel
 from dalsegno.steps.registry import runner
-from dalsegno.store import Store, flows, nodes, queue, run_tables, runs, workflows
+from dalsegno.store import Store, flows, nodes, queue, run_queries, run_tables, runs, workflows
 
 if TYPE_CHECKING:
     from dalsegno.operations.audit.results import Audit, Question
@@ -67,8 +65,10 @@ SIGNS = ".nodes"
 _ATTEMPTS = 50
 
 
-class Orchestrator:
+class Orchestrator(RunReader):
     """Workflows and their runs, in one store."""
+
+    versions: Versions
 
     def __init__(
         self,
@@ -79,11 +79,10 @@ class Orchestrator:
         actor: str | None = None,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self.settings = settings
+        super().__init__(settings, store.database, clock=clock)
         #: Called when a run was started, for whatever runs steps in the same process.
         self.wake = wake
         self.store = store
-        self.clock = clock
         self.actor = actor or getpass.getuser()
         self.templates = Templates(store, settings, clock, self.actor)
         self.versions = Versions(store, settings, self.templates, clock, self.actor)
@@ -101,17 +100,6 @@ class Orchestrator:
     def open(cls, settings_file: Path | None = None, **options: Any) -> Self:
         settings = settings_module.load(settings_file)
         return cls(settings, Store.open(settings.store), **options)
-
-    def close(self) -> None:
-        self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def push(self, text: str | bytes, *, file: str = "workflow", folder: Path | None = None) -> Pushed:
         """Store a workflow as a new version, unless it is the newest one; a file with a problem changes nothing."""
@@ -252,102 +240,7 @@ class Orchestrator:
         while self.ledger.deliver(self.clock()) is not None:
             pass
 
-    # Looking.
-
-    def run(self, reference: str) -> RunView:
-        """A run by its id, or as ``workflow/number``, or the newest of a workflow."""
-        return run_view(self._row(reference))
-
-    def _row(self, reference: str) -> Mapping[str, Any]:
-        workflow_id, _, number = reference.rpartition("/")
-        with self.store.database.reading() as connection:
-            found = runs.run_row(connection, reference)
-            if found is None and (at := whole_number(number)) is not None:
-                found = runs.numbered(connection, workflow_id, at)
-            if found is None:
-                found = runs.numbered(connection, reference, None)
-        if found is None:
-            raise UnknownName(
-                f"There is no run {reference!r}: expected a run's id, WORKFLOW/NUMBER, or a workflow that has run.",
-                hint="See the runs there are: dalsegno runs",
-            )
-        return dict(found)
-
-    def list_runs(
-        self,
-        workflow_id: str | None = None,
-        *,
-        status: Sequence[str] = (),
-        limit: int = 20,
-        with_params: bool = False,
-    ) -> list[RunView]:
-        """Newest first. Parameters can be large, so they are read only if somebody wants them."""
-        table = run_tables.runs
-        conditions = [table.c.workflow_id == workflow_id] if workflow_id else []
-        if status:
-            conditions.append(table.c.status.in_([_run_status(each).value for each in status]))
-        with self.store.database.reading() as connection:
-            found = [
-                run_view(row) for row in runs.run_rows(connection, *conditions, limit=limit, with_params=with_params)
-            ]
-        if workflow_id and not found:
-            # A workflow without runs has none to show; one that is not there is a mistake.
-            self.versions.row(workflow_id)
-        return found
-
-    def waits_for(self, run: RunView) -> RunView | None:
-        """The run of the same workflow that keeps this one from beginning, if one does."""
-        if run.status is not RunStatus.CREATED:
-            return None
-        table = run_tables.runs
-        before = (table.c.workflow_id == run.workflow_id, table.c.number < run.number)
-        with self.store.database.reading() as connection:
-            is_running = table.c.status == RunStatus.IN_PROGRESS.value
-            found = runs.run_rows(connection, *before, is_running, limit=1)
-            found = found or runs.run_rows(connection, *before, limit=1)
-        return run_view(found[0]) if found else None
-
-    def steps(self, reference: str) -> list[StepView]:
-        """The steps of a run in their order, with iterations and subworkflows below them."""
-        row = self._row(reference)
-        return step_views(self.store, row, self.versions.blueprint)
-
-    def events(self, reference: str, after: int = 0) -> list[Mapping[str, Any]]:
-        row = self._row(reference)
-        with self.store.database.reading() as connection:
-            return [dict(event) for event in runs.event_rows(connection, row["id"], after)]
-
-    def last_event(self, reference: str) -> int:
-        """The number of the newest event of a run; those that follow are news."""
-        row = self._row(reference)
-        with self.store.database.reading() as connection:
-            return runs.last_event(connection, row["id"])
-
-    def log_file(self, reference: str, step: str, attempt: int | None = None, iteration: str = "") -> Path:
-        """Where the output of an attempt of a step is; of the last attempt if none is named."""
-        row = self._row(reference)
-        flow_id = f"{row['id']}/{iteration}" if iteration else row["id"]
-        with self.store.database.reading() as connection:
-            found = flows.step_row(connection, flow_id, step)
-        if found is None:
-            raise self._not_reached(row, step, iteration)
-        if attempt is not None and attempt > found["attempt"]:
-            raise UnknownName(f"Step {step!r} has had no attempt {attempt}; the last was {found['attempt']}.")
-        return attempt_folder(self.settings, row, flow_id, step, attempt or found["attempt"]) / "log"
-
-    def _not_reached(self, row: Mapping[str, Any], step: str, iteration: str) -> UserError:
-        """Why there is nothing to say of a step: it does not exist, is elsewhere, or was not reached."""
-        blueprint, name = self._blueprint_with(row, step), f"{row['workflow_id']}/{row['number']}"
-        loop = blueprint.loop_of.get(step)
-        if loop is not None and not iteration:
-            return UserError(
-                f"Step {step!r} is inside of the loop {loop!r}: say in which iteration.",
-                hint=f"The first one: --iteration {loop}/0",
-            )
-        return NotReached(
-            f"Step {step!r} of {name} has not been reached{f' in {iteration}' if iteration else ''}.",
-            hint=f"See its steps: dalsegno show {name}",
-        )
+    # Looking, beside what ``RunReader`` has.
 
     def is_attended(self) -> bool:
         """Whether some process is at work on the store's runs."""
@@ -452,7 +345,7 @@ class Orchestrator:
         """A run cannot begin with a step that waits for others: nothing would ever start it."""
         name = f"{row['workflow_id']}/{row['number']}"
         with self.store.database.reading() as connection:
-            found = flows.step_row(connection, row["id"], step)
+            found = run_queries.step_row(connection, row["id"], step)
         if found is None or found["status"] == StepStatus.NOT_CREATED.value:
             raise UserError(
                 f"{name} has not reached step {step!r}, so it cannot be restarted there.",
@@ -461,7 +354,7 @@ class Orchestrator:
 
     def _happen(self, row: Mapping[str, Any], flow_id: str, happening: Happening, step: str) -> None:
         with self.store.database.reading() as connection:
-            found = flows.step_row(connection, flow_id, step)
+            found = run_queries.step_row(connection, flow_id, step)
         if found is None:
             raise self._not_reached(row, step, flow_id.removeprefix(row["id"]).strip("/"))
         if not StepStatus(found["status"]).is_open:
@@ -585,21 +478,3 @@ def _check_full_refresh(blueprint: Blueprint, asked: FullRefresh) -> None:
             f"{workflow_id} captures nothing, so there is nothing to refresh.",
             hint=f"Run it: dalsegno run {workflow_id}",
         )
-
-
-def _run_status(word: str) -> RunStatus:
-    try:
-        return RunStatus(word.upper())
-    except ValueError:
-        close = get_close_matches(word.upper(), list(RunStatus), n=1)
-        meant = f"Did you mean {close[0]}?" if close else f"Expected one of {', '.join(RunStatus)}."
-        raise UserError(f"There is no status {word!r} of runs.", hint=meant) from None
-
-
-def unknown_step(workflow_id: str, step: str, known: Iterable[str]) -> UnknownName:
-    names = list(known)
-    close = get_close_matches(step, names, n=1)
-    return UnknownName(
-        f"{workflow_id} has no step {step!r}; it has {', '.join(names)}.",
-        hint=f"Did you mean {close[0]!r}?" if close else None,
-    )

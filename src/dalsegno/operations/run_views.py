@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dalsegno.engine.blueprints import Blueprints
-from dalsegno.engine.scopes import kind_of
 from dalsegno.model.runs import RunStatus, StepStatus
-from dalsegno.model.workflow import Step
 from dalsegno.operations.plain_values import LEFT_OUT_IF_NONE
-from dalsegno.store import Store, flows, signals
+from dalsegno.operations.stored_steps import StoredStep
+from dalsegno.store import run_queries
 
 
 @dataclass(frozen=True)
@@ -101,27 +99,22 @@ def run_view(row: Mapping[str, Any], *, is_repeated: bool = False) -> RunView:
 _MOST_INSIDE = 5
 
 
-def step_views(store: Store, run: Mapping[str, Any], blueprints: Blueprints) -> list[StepView]:
-    blueprint = blueprints(run["workflow_id"], run["version"])
-    with store.database.reading() as connection:
-        return _views(connection, run["id"], blueprint.workflow.steps)
-
-
-def _views(connection: Any, flow_id: str, steps: tuple[Step, ...]) -> list[StepView]:
-    rows = {row["step_id"]: row for row in flows.steps_of_flow(connection, flow_id)}
-    waits = _waits(connection, flow_id) if any(step.signal_dependencies for step in steps) else {}
+def step_views(connection: Any, flow_id: str, steps: Sequence[StoredStep]) -> list[StepView]:
+    """The steps of a run or of an iteration, with iterations and subworkflows below them."""
+    rows = {row["step_id"]: row for row in run_queries.steps_of_flow(connection, flow_id)}
+    waits = _waits(connection, flow_id) if any(step.has_signals for step in steps) else {}
     found = []
     for step in steps:
         row = rows.get(step.id)
         if row is None:
-            found.append(StepView(step.id, kind_of(step), StepStatus.NOT_CREATED))
+            found.append(StepView(step.id, step.type, StepStatus.NOT_CREATED))
             continue
         iterations, inside = _loop(connection, flow_id, step, row)
         handle = row["handle"] or {}
         found.append(
             StepView(
                 id=step.id,
-                type=kind_of(step),
+                type=step.type,
                 status=StepStatus(row["status"]),
                 attempt=row["attempt"],
                 started_at=row["started_at"],
@@ -142,19 +135,18 @@ def _views(connection: Any, flow_id: str, steps: tuple[Step, ...]) -> list[StepV
 
 def _waits(connection: Any, flow_id: str) -> dict[str, list[WaitView]]:
     found: dict[str, list[WaitView]] = {}
-    for row in signals.waits_of_flow(connection, flow_id):
+    for row in run_queries.waits_of_flow(connection, flow_id):
         match = {name: (operator, value) for name, (operator, value) in row["wanted"].items()}
         found.setdefault(row["step_id"], []).append(WaitView(row["signal_name"], match, row["signal_id"]))
     return found
 
 
 def _loop(
-    connection: Any, flow_id: str, step: Step, row: Mapping[str, Any]
+    connection: Any, flow_id: str, step: StoredStep, row: Mapping[str, Any]
 ) -> tuple[dict[str, int], dict[str, list[StepView]]]:
     loop = row["loop"]
-    body = getattr(step, "steps", None)
-    if not loop or not body:
+    if not loop or not step.inside:
         return {}, {}
-    counts = {"total": loop["total"] or loop["next"]} | flows.iteration_counts(connection, flow_id, step.id)
-    shown = flows.iterations_to_show(connection, flow_id, step.id, _MOST_INSIDE)
-    return counts, {str(index): _views(connection, inner, body) for inner, index in shown}
+    counts = {"total": loop["total"] or loop["next"]} | run_queries.iteration_counts(connection, flow_id, step.id)
+    shown = run_queries.iterations_to_show(connection, flow_id, step.id, _MOST_INSIDE)
+    return counts, {str(index): step_views(connection, inner, step.inside) for inner, index in shown}

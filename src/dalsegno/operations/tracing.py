@@ -22,7 +22,7 @@ from dalsegno.model.runs import RunStatus
 from dalsegno.operations.sending import send
 from dalsegno.plan.traces import Span, spans_of
 from dalsegno.steps.environment import OTLP_ENDPOINT
-from dalsegno.store import Store, measures, progress, runs
+from dalsegno.store import Store, measures, progress, run_queries
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Tracer:
 
     def _tell_of(self, run_id: str, at: datetime, now: datetime) -> None:
         with self.store.database.reading() as connection:
-            run = runs.run_row(connection, run_id)
+            run = run_queries.run_row(connection, run_id)
         if run is None or run["ended_at"] is None:
             # It goes on again, and will be told of when it has ended.
             return
@@ -121,7 +121,7 @@ class Tracer:
         after, count = 0, 0
         while count < _MOST_EVENTS:
             with self.store.database.reading() as connection:
-                page = runs.event_rows(connection, run_id, after, _PAGE)
+                page = run_queries.event_rows(connection, run_id, after, _PAGE)
             yield from page
             if len(page) < _PAGE:
                 return

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from dalsegno.store import step_files, workflows
+from dalsegno.store import run_queries, step_files
 
 #: Lines end with a line feed alone: what else Python takes for one may stand in the middle of a line.
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -36,10 +36,10 @@ def diff_of(connection: Connection, workflow_id: str, first: int, second: int) -
 
 def _texts(connection: Connection, workflow_id: str, version: int) -> Mapping[str | None, str]:
     """The definition under None, and each stored file under its name."""
-    row = workflows.version_row(connection, workflow_id, version)
+    row = run_queries.version_row(connection, workflow_id, version)
     definition: Mapping[str, Any] = row["definition"] if row else {}
     found: dict[str | None, str] = {None: json.dumps(definition, indent=2, ensure_ascii=False) + "\n"}
-    for each in step_files.of_version(connection, workflow_id, version):
+    for each in run_queries.files_of_version(connection, workflow_id, version):
         if each.digest is not None:
             found[each.name] = step_files.content(connection, each.digest) or ""
     return found

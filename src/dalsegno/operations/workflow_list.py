@@ -16,7 +16,7 @@ from dalsegno.errors import UnknownName
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.due_times import trigger_views
 from dalsegno.operations.workflow_versions import Versions
-from dalsegno.store import Store, lags, run_tables, runs, step_files, workflows
+from dalsegno.store import Store, lags, run_queries, run_tables, runs, step_files
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class WorkflowView:
 
 def workflow_views(store: Store, versions: Versions, now: datetime) -> list[WorkflowView]:
     with store.database.reading() as connection:
-        rows = workflows.workflow_rows(connection)
+        rows = run_queries.workflow_rows(connection)
         last = _last_runs(connection)
         waiting = _waiting(connection)
     return [_view(row, last.get(row["id"]), waiting, versions, now) for row in rows]
@@ -56,7 +56,7 @@ def definition_text(versions: Versions, workflow_id: str, version: str) -> str:
     """A version as JSON, which ``push`` takes back."""
     number = versions.named(workflow_id, version).version
     with versions.store.database.reading() as connection:
-        row = workflows.version_row(connection, workflow_id, number)
+        row = run_queries.version_row(connection, workflow_id, number)
     return json.dumps(row["definition"] if row else {}, indent=2, ensure_ascii=False)
 
 
@@ -64,7 +64,7 @@ def file_text(versions: Versions, workflow_id: str, version: str, name: str) -> 
     """What a file of a version holds, as it was pushed."""
     number = versions.named(workflow_id, version).version
     with versions.store.database.reading() as connection:
-        files = step_files.of_version(connection, workflow_id, number)
+        files = run_queries.files_of_version(connection, workflow_id, number)
         found = next((each for each in files if each.name == name and each.digest), None)
         content = step_files.content(connection, found.digest) if found and found.digest else None
     if content is None:

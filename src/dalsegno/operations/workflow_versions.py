@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from dalsegno.engine.blueprints import Blueprint
-from dalsegno.errors import Problem, UnknownName, UserError
+from dalsegno.errors import Problem, UserError
 from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.arming import arm
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.references import ReferencedFiles
 from dalsegno.operations.step_files import files_of_workflow
 from dalsegno.operations.version_diff import VersionDiff, diff_of
+from dalsegno.operations.version_reader import VersionReader, no_version
 from dalsegno.settings import Settings
 from dalsegno.spec import canonical
 from dalsegno.spec import workflows as spec
 from dalsegno.spec.files import with_files
 from dalsegno.spec.problems import Problems
-from dalsegno.store import Store, runs, step_files, workflows
+from dalsegno.store import Store, run_queries, runs, workflows
 
 #: Versions that are kept parsed.
 _KEPT = 256
@@ -41,12 +40,13 @@ class Pushed:
     warnings: tuple[Problem, ...] = ()
 
 
-class Versions:
+class Versions(VersionReader):
     """The versions there are; a version never changes, so those that were used stay in memory."""
 
     def __init__(
         self, store: Store, settings: Settings, templates: Templates, clock: Callable[[], datetime], actor: str
     ) -> None:
+        super().__init__(store.database)
         self.store = store
         self.templates = templates
         self.settings = settings
@@ -80,10 +80,10 @@ class Versions:
         key = (workflow_id, version)
         if key not in self._known:
             with self.store.database.reading() as connection:
-                row = workflows.version_row(connection, workflow_id, version)
-                files = step_files.of_version(connection, workflow_id, version)
+                row = run_queries.version_row(connection, workflow_id, version)
+                files = run_queries.files_of_version(connection, workflow_id, version)
             if row is None:
-                raise _no_version(workflow_id, version)
+                raise no_version(workflow_id, version)
             if len(self._known) >= _KEPT:
                 self._known.pop(next(iter(self._known)))
             self._known[key] = Blueprint(spec.from_json(row["definition"]), version, tuple(files))
@@ -107,7 +107,7 @@ class Versions:
             case _ if version.isdecimal():
                 number = whole_number(version)
                 if number is None:
-                    raise _no_version(workflow_id, version)
+                    raise no_version(workflow_id, version)
             case _:
                 raise UserError(f"{version!r} is no version: expected active, latest, default or a number.")
         return self.blueprint(workflow_id, number)
@@ -115,35 +115,8 @@ class Versions:
     def active(self, workflow_id: str) -> Blueprint | None:
         """The version that triggers start, if there is one."""
         with self.store.database.reading() as connection:
-            row = workflows.workflow_row(connection, workflow_id)
+            row = run_queries.workflow_row(connection, workflow_id)
         return self.blueprint(workflow_id, row["active_version"]) if row and row["active_version"] else None
-
-    def row(self, workflow_id: str) -> Mapping[str, Any]:
-        with self.store.database.reading() as connection:
-            row = workflows.workflow_row(connection, workflow_id)
-            known = [] if row else [each["id"] for each in workflows.workflow_rows(connection)]
-        if row is None:
-            close = get_close_matches(workflow_id, known, n=1)
-            meant = f"Did you mean {close[0]!r}?" if close else "Push it first: dalsegno push FILE"
-            raise UnknownName(f"There is no workflow {workflow_id!r}.", hint=meant)
-        return dict(row)
-
-    def of(self, workflow_id: str) -> list[dict[str, Any]]:
-        """Newest first."""
-        row = self.row(workflow_id)
-        with self.store.database.reading() as connection:
-            found = workflows.version_rows(connection, workflow_id)
-            files = step_files.of_versions(connection, workflow_id)
-        return [
-            {
-                "version": each["version"],
-                "is_active": each["version"] == row["active_version"],
-                "created_at": each["created_at"],
-                "created_by": each["created_by"],
-                "files": files.get(each["version"], []),
-            }
-            for each in found
-        ]
 
     def diff(self, workflow_id: str, first: str, second: str) -> VersionDiff:
         """What differs between two versions, each a number or as ``named`` takes it."""
@@ -179,10 +152,3 @@ class Versions:
                 )
             workflows.mark_deleted(connection, workflow_id, now=self.clock())
             arm(connection, workflow_id, self.clock())
-
-
-def _no_version(workflow_id: str, version: object) -> UnknownName:
-    return UnknownName(
-        f"{workflow_id} has no version {version!s:.40}.",
-        hint=f"See the versions there are: dalsegno versions {workflow_id}",
-    )

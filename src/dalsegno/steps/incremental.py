@@ -24,7 +24,7 @@ from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
 from dalsegno.steps.contract import Finished, Work
 from dalsegno.steps.fields import Fields
-from dalsegno.store import runs
+from dalsegno.store import run_queries
 
 COMMIT_BLOCK = "ip_commit"
 _CAPTURE_FIELDS = frozenset(
@@ -164,7 +164,7 @@ def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
         named = run_of_actor(owner)
         if named:
             with lake.store.database.reading() as connection:
-                row = runs.numbered(connection, *named)
+                row = run_queries.numbered(connection, *named)
             if row is not None and not RunStatus(row["status"]).is_final:
                 return owner
         lake.store.hand_over(changes.id, owner, run)

@@ -29,9 +29,12 @@ Where things are
     ``migrations``    how a database gets there; Alembic is imported only for one that is behind
     ``database``      engines, transactions, the lock
     ``failures``      what a driver complains about, in our words and without passwords
-    ``rows``          rows to model and back
-    ``captures``      statements about captures
-    ``checkpoints``   statements about checkpoints
+    ``reading``       plain SQL that reads, with SQLAlchemy or without; ``sqlite_file``: a store that is only read
+    ``store_reader``  what a store says of captures and checkpoints, by ``capture_queries``
+    ``run_queries``   what is read of workflows and runs
+    ``rows``          from the model to rows
+    ``captures``      statements that change captures
+    ``checkpoints``   statements that move checkpoints
     ``refusals``      what we say when a rule is about to be broken
     ``store``         the operations, each one transaction
     ``run_tables``    the schema of workflows and runs, with ``workflows``, ``runs``, ``flows``, ``queue``, ``triggers``
@@ -46,7 +49,26 @@ The file of a SQLite store is the store's own. Python's ``sqlite3`` and the bund
 have it open in one process: when one closes it, the operating system takes away the other's locks too.
 """
 
-from dalsegno.store.checkpoints import Mark
-from dalsegno.store.store import Commit, Store
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dalsegno.store.capture_queries import Mark
+    from dalsegno.store.store import Commit, Store
 
 __all__ = ["Commit", "Mark", "Store"]
+
+_HOMES = {
+    "Commit": "dalsegno.store.store",
+    "Mark": "dalsegno.store.capture_queries",
+    "Store": "dalsegno.store.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: who only reads need not wait for SQLAlchemy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dalsegno.store' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

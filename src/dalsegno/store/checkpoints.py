@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, exists, insert, literal, select, update
@@ -14,68 +13,6 @@ from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import rows
 from dalsegno.store.tables import checkpoint_positions, checkpoints, positions
-
-
-@dataclass(frozen=True)
-class Mark:
-    """Where one consumer stands in one table, and who put the mark there."""
-
-    consumer: str
-    table: TableName
-    position: Position
-    checkpoint_id: int
-    #: None where somebody set the checkpoint by hand.
-    capture_id: str | None
-    moved_at: datetime
-    moved_by: str
-    reason: str
-
-
-def marks(connection: Connection, consumer: str | None = None, table: TableName | None = None) -> list[Mark]:
-    query = select(positions, checkpoints).join(checkpoints, checkpoints.c.id == positions.c.checkpoint_id)
-    if consumer is not None:
-        query = query.where(positions.c.consumer == consumer)
-    if table is not None:
-        query = query.where(positions.c.table_name == str(table))
-    found = connection.execute(query.order_by(positions.c.consumer, positions.c.table_name))
-    return [
-        Mark(
-            consumer=row[positions.c.consumer],
-            table=TableName.of(row[positions.c.table_name]),
-            position=rows.position_of(row, positions),
-            checkpoint_id=row[checkpoints.c.id],
-            capture_id=row[checkpoints.c.capture_id],
-            moved_at=row[checkpoints.c.moved_at],
-            moved_by=row[checkpoints.c.moved_by],
-            reason=row[checkpoints.c.reason],
-        )
-        for row in found.mappings()
-    ]
-
-
-def standing(connection: Connection) -> dict[tuple[str, str], Position]:
-    """Where every consumer stands in every table, by the names of both, and nothing else about it."""
-    columns = [positions.c[name] for name in rows.POSITION_FIELDS]
-    found = connection.execute(select(positions.c.consumer, positions.c.table_name, *columns))
-    return {(row[0], row[1]): Position(*row[2:]) for row in found}
-
-
-def mark(connection: Connection, consumer: str, table: TableName) -> Mark | None:
-    return next(iter(marks(connection, consumer, table)), None)
-
-
-def last_of_table(connection: Connection, consumer: str, table_uuid: str) -> tuple[TableName, Position] | None:
-    """Where the consumer's newest move on a table led, and what the table was called then."""
-    columns = [checkpoint_positions.c[name] for name in rows.POSITION_FIELDS]
-    query = (
-        select(checkpoint_positions.c.table_name, *columns)
-        .join(checkpoints, checkpoints.c.id == checkpoint_positions.c.checkpoint_id)
-        .where(checkpoints.c.consumer == consumer, checkpoint_positions.c.table_uuid == table_uuid)
-        .order_by(checkpoints.c.id.desc())
-        .limit(1)
-    )
-    found = connection.execute(query).first()
-    return None if found is None else (TableName.of(found[0]), Position(*found[1:]))
 
 
 def remove(connection: Connection, consumer: str, table: TableName) -> None:
@@ -133,23 +70,3 @@ def move(
         if_absent = new.where(~exists().where(key))
         statement = insert(positions).from_select(list(values), if_absent).returning(positions.c.checkpoint_id)
     return connection.execute(statement).first() is not None
-
-
-def history(
-    connection: Connection,
-    consumer: str | None = None,
-    table: TableName | None = None,
-    capture_id: str | None = None,
-) -> list[Checkpoint]:
-    """Newest first."""
-    query = select(checkpoints, checkpoint_positions).join(checkpoint_positions)
-    if consumer is not None:
-        query = query.where(checkpoints.c.consumer == consumer)
-    if capture_id is not None:
-        query = query.where(checkpoints.c.capture_id == capture_id)
-    if table is not None:
-        moves = checkpoint_positions.alias()
-        of_table = select(moves.c.checkpoint_id).where(moves.c.table_name == str(table))
-        query = query.where(checkpoints.c.id.in_(of_table))
-    found = connection.execute(query.order_by(checkpoints.c.id.desc(), checkpoint_positions.c.table_name))
-    return rows.checkpoints_of(found.mappings())

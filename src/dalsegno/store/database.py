@@ -8,27 +8,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError
 
 from dalsegno.errors import PlatformError, UserError
-from dalsegno.private_files import close_to_others, make_private_file, make_private_folder
+from dalsegno.private_files import make_private_file, make_private_folder
+from dalsegno.store import sqlite_driver
 from dalsegno.store.failures import Place
+from dalsegno.store.sqlite_driver import PATIENCE_SECONDS, SAFE_WAL, close_files_to_others, journal_mode
 from dalsegno.store.values import refuse_unstorable
 
-try:
-    # Newer than the one in most Pythons: see SAFE_WAL.
-    import pysqlite3.dbapi2 as sqlite_module
-except ImportError:
-    import sqlite3.dbapi2 as sqlite_module
-
-sqlite: ModuleType = sqlite_module
-
-#: How long to wait for somebody else's write. Ours take milliseconds; a migration may take seconds.
-PATIENCE_SECONDS = 10
+#: The build of SQLite that this process uses.
+sqlite = sqlite_driver.sqlite
 
 #: A client that stopped in the middle of a transaction, or was cut off, may not hold its locks for longer.
 STALLED_SECONDS = 15
@@ -41,9 +34,6 @@ KEEPALIVES = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-
-#: In SQLite up to 3.51.2, two connections that write and checkpoint at once can corrupt a WAL database.
-SAFE_WAL = (3, 51, 3)
 
 # NaN is no JSON: PostgreSQL would refuse what SQLite takes.
 to_json = json.JSONEncoder(allow_nan=False).encode
@@ -225,10 +215,7 @@ def _sqlite_engine(url: URL, *, foreign_keys: bool) -> Engine:
             f"The folder {path.parent} for the database cannot be made: {error.strerror}.",
             hint="Check that this user may write there, or name another file in the store's url.",
         ) from error
-    # SQLite gives the files that it makes beside it the same mode.
-    for file in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "journal"))):
-        if file.is_file():
-            close_to_others(file)
+    close_files_to_others(path)
     engine = create_engine(url, module=sqlite, connect_args={"timeout": PATIENCE_SECONDS}, json_serializer=to_json)
 
     @event.listens_for(engine, "connect")
@@ -250,8 +237,8 @@ def _sqlite_engine(url: URL, *, foreign_keys: bool) -> Engine:
 
 
 def choose_journal(connection: Any, place: Place, version: tuple[int, int, int]) -> None:
-    """A write-ahead log where this SQLite is safe with one, else a rollback journal: slower, always safe."""
-    wanted = "wal" if version >= SAFE_WAL else "delete"
+    """See that the database has the journal that is safe with this SQLite."""
+    wanted = journal_mode(version, SAFE_WAL)
     patience = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:

@@ -10,29 +10,8 @@ from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from dalsegno.errors import DalsegnoError, StoreFailed, UserError
-
-#: What we look for in a driver's words, and what to do then.
-HINTS = {
-    "is locked": "Another process has been writing for long. Try again; nothing was changed.",
-    "lock timeout": "Another process has been writing for long. Try again; nothing was changed.",
-    "disk is full": "Nothing was changed. Free some space and try again.",
-    "readonly database": "Give this user the right to write the file and the folder it is in.",
-    "unable to open": "Check that the folder exists and that this user may write to it.",
-    "not a database": "The file holds something else. Name another file in the store's url.",
-    "malformed": "The file is damaged. Restore it from a backup; SQLite's own `.recover` reads what is left.",
-    "refused": "Check that PostgreSQL runs there and that the store's url is right.",
-    "could not translate host name": "Check the host in the store's url.",
-    "failed to resolve host": "Check the host in the store's url.",
-    "authentication failed": "Check the user and the password in the store's url.",
-    "no password supplied": "Put a password into the store's url, or into PGPASSWORD or ~/.pgpass.",
-    "does not exist": "Create it, or name another in the store's url.",
-    "already exists": "Something else has tables of these names there: give the store a database of its own.",
-    "permission denied": "Give this user the right to create and change tables there.",
-}
-
-#: True of everything the store does: see the package's docstring.
-OTHERWISE = "Try again: every operation of the store may be repeated."
+from dalsegno.errors import DalsegnoError, UserError
+from dalsegno.store.failure_hints import store_failed
 
 #: Classes of PostgreSQL's codes that are about the values: data exception, program limit exceeded.
 _NEVER = frozenset({"22", "54"})
@@ -58,12 +37,11 @@ class Place:
         except (DBAPIError, PoolTimeout) as error:
             cause = _first_cause(error)
             said = " ".join(str(cause.orig if isinstance(cause, DBAPIError) else cause).split())
-            hint = next((hint for part, hint in HINTS.items() if part in said.lower()), OTHERWISE)
             for secret in filter(None, self._secrets()):
                 said = said.replace(secret, "***")
             if _sqlstate(cause)[:2] in _NEVER:
                 raise UserError(f"The store cannot hold this: {said.rstrip('.?')}.") from error
-            raise StoreFailed(f"The database {self} failed: {said.rstrip('.?')}.", hint=hint) from error
+            raise store_failed(self, said) from error
         except StatementError as error:
             # A value that cannot become a column's.
             if isinstance(error.orig, DalsegnoError):

@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Insert, bindparam, case, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from dalsegno.model.runs import Ending, Flow, Graph, Loop, RunStatus, StepState, StepStatus, Tries
 from dalsegno.store import asking
@@ -61,6 +60,9 @@ FACTS = ("params", "outputs", "handle", "deadline")
 
 @cache
 def _upsert(dialect: str) -> Insert:
+    # PostgreSQL's takes long to import, and a capture never comes here.
+    from sqlalchemy.dialects import postgresql, sqlite  # noqa: PLC0415
+
     statement = sqlite.insert(steps) if dialect == "sqlite" else postgresql.insert(steps)
     new = statement.excluded
     overwritten = (
@@ -198,11 +200,6 @@ def iterations_not(connection: Connection, flow_id: str, step_id: str, status: R
     return list(connection.execute(found).scalars())
 
 
-def step_row(connection: Connection, flow_id: str, step_id: str) -> Row | None:
-    found = select(steps).where(steps.c.flow_id == flow_id, steps.c.step_id == step_id)
-    return asking.row(connection, found)
-
-
 def iteration_steps(connection: Connection, flow_id: str, loop_id: str, step_id: str) -> list[tuple[int, Any]]:
     """The index of each iteration of a loop that has reached a step, and the step's parameters there."""
     found = (
@@ -220,34 +217,3 @@ def steps_that(connection: Connection, run_id: str, step_ids: Collection[str], s
         steps.c.run_id == run_id, steps.c.status == status.value, steps.c.step_id.in_(step_ids)
     )
     return asking.rows(connection, found)
-
-
-def steps_of_flow(connection: Connection, flow_id: str) -> list[Row]:
-    """In the order in which they began."""
-    found = select(steps).where(steps.c.flow_id == flow_id).order_by(steps.c.started_at, steps.c.step_id)
-    return asking.rows(connection, found)
-
-
-def iteration_counts(connection: Connection, flow_id: str, step_id: str) -> dict[str, int]:
-    """How many iterations of a loop stand how."""
-    found = (
-        select(flows.c.status, func.count())
-        .where(flows.c.parent_flow == flow_id, flows.c.parent_step == step_id)
-        .group_by(flows.c.status)
-    )
-    return {status: count for status, count in connection.execute(found)}
-
-
-def iterations_to_show(connection: Connection, flow_id: str, step_id: str, most: int) -> list[tuple[str, int]]:
-    """(flow, index) of the iterations of a loop that have not succeeded, those that are open first."""
-    found = (
-        select(flows.c.id, flows.c.iteration)
-        .where(
-            flows.c.parent_flow == flow_id,
-            flows.c.parent_step == step_id,
-            flows.c.status != RunStatus.SUCCEEDED.value,
-        )
-        .order_by(flows.c.ended_at.is_not(None), flows.c.iteration)
-        .limit(most)
-    )
-    return [(inner, index) for inner, index in connection.execute(found)]

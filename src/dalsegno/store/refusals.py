@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, UnknownName, UserError
 from dalsegno.hints import Action, Verb
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
-from dalsegno.store.checkpoints import Mark
+
+if TYPE_CHECKING:
+    from dalsegno.store.capture_queries import Mark
 
 CAPTURE_AGAIN = "Capture again: the next capture starts where the checkpoint is now."
 LOOK_AGAIN = "See where it is now: dalsegno checkpoints"

@@ -23,10 +23,6 @@ def add_run(connection: Connection, values: Mapping[str, Any]) -> None:
     connection.execute(insert(runs).values(**values))
 
 
-def run_row(connection: Connection, run_id: str) -> Row | None:
-    return asking.row(connection, select(runs).where(runs.c.id == run_id))
-
-
 def revision_of(connection: Connection, run_id: str) -> int | None:
     """None: there is no such run."""
     return connection.execute(_REVISION, {"run": run_id}).scalar()
@@ -50,13 +46,6 @@ def run_rows(
         .order_by(runs.c.created_at.desc(), runs.c.id.desc())
     )
     return asking.rows(connection, found.limit(limit) if limit else found)
-
-
-def numbered(connection: Connection, workflow_id: str, number: int | None) -> Row | None:
-    """The run of this number, or the newest."""
-    found = select(runs).where(runs.c.workflow_id == workflow_id)
-    found = found.where(runs.c.number == number) if number else found.order_by(runs.c.number.desc()).limit(1)
-    return asking.row(connection, found)
 
 
 def asked_before(connection: Connection, workflow_id: str, idempotency_key: str) -> Row | None:
@@ -138,15 +127,6 @@ def last_child(connection: Connection, flow_id: str, step_id: str) -> Row | None
 def add_events(connection: Connection, happened: Sequence[Mapping[str, Any]]) -> None:
     if happened:
         connection.execute(insert(events), list(happened))
-
-
-def event_rows(connection: Connection, run_id: str, after: int = 0, limit: int = 1000) -> list[Row]:
-    found = select(events).where(events.c.run_id == run_id, events.c.id > after).order_by(events.c.id).limit(limit)
-    return asking.rows(connection, found)
-
-
-def last_event(connection: Connection, run_id: str) -> int:
-    return connection.execute(select(func.max(events.c.id)).where(events.c.run_id == run_id)).scalar() or 0
 
 
 def send(connection: Connection, run_id: str, message: Message, now: datetime) -> None:

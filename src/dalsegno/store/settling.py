@@ -10,27 +10,27 @@ from dalsegno.errors import CapturePending, DataError
 from dalsegno.model.captures import Capture, run_of_actor
 from dalsegno.model.runs import RunStatus
 from dalsegno.plan import unfinished_work
-from dalsegno.store import captures, runs, work_units
+from dalsegno.store import capture_queries, captures, run_queries, work_units
 from dalsegno.store.database import lock
 
 
 def hold(connection: Connection, capture_ids: Collection[str]) -> list[Capture]:
     """The captures; until the transaction ends, nobody else changes them or their consumers' checkpoints."""
     # In one order, so that two who want the same do not wait for each other.
-    for consumer in sorted({captures.consumer(connection, each) for each in capture_ids}):
+    for consumer in sorted({capture_queries.consumer(connection, each) for each in capture_ids}):
         lock(connection, consumer)
-    return captures.named(connection, capture_ids)
+    return capture_queries.named(connection, capture_ids)
 
 
 def refuse_commit(connection: Connection, capture_ids: Sequence[str], by: str) -> None:
     """Raise if somebody may not commit these captures by hand."""
-    for capture in captures.named(connection, capture_ids):
+    for capture in capture_queries.named(connection, capture_ids):
         if capture.state.is_pending:
             _refuse_other_holder(connection, capture, by)
     if (unit := unfinished_work.blocking_commit(work_units.behind(connection, capture_ids), None)) is not None:
         raise unfinished_work.refusal(unit, is_final=True)
     others = sorted(work_units.together(connection, capture_ids) - set(capture_ids))
-    if others := [each.id for each in captures.named(connection, others) if each.state.is_pending]:
+    if others := [each.id for each in capture_queries.named(connection, others) if each.state.is_pending]:
         every = " ".join([*capture_ids, *others])
         raise CapturePending(
             f"Capture {', '.join(capture_ids)} was consumed together with {', '.join(others)}: "
@@ -87,14 +87,14 @@ def is_worked_on(connection: Connection, capture: Capture) -> str | None:
 def is_open(connection: Connection, actor: str) -> bool:
     """Whether a holder is a run that has not ended."""
     named = run_of_actor(actor)
-    row = runs.numbered(connection, *named) if named else None
+    row = run_queries.numbered(connection, *named) if named else None
     return row is not None and not RunStatus(row["status"]).is_final
 
 
 def is_of(connection: Connection, actor: str, root_run: str) -> bool:
     """Whether a holder is a run of the same tree: one that a run has called may be called again."""
     named = run_of_actor(actor)
-    row = runs.numbered(connection, *named) if named else None
+    row = run_queries.numbered(connection, *named) if named else None
     return row is not None and row["root_run"] == root_run
 
 

@@ -176,11 +176,6 @@ def params_of_wait(connection: Connection, flow_id: str, step_id: str, number: i
     return connection.execute(found).scalar() or {}
 
 
-def waits_of_flow(connection: Connection, flow_id: str) -> list[Row]:
-    found = select(signal_waits).where(signal_waits.c.flow_id == flow_id)
-    return asking.rows(connection, found.order_by(signal_waits.c.step_id, signal_waits.c.number))
-
-
 def signal_rows(connection: Connection, name: str | None = None, *, limit: int) -> list[Row]:
     """Newest first."""
     found = select(signals).order_by(signals.c.id.desc()).limit(limit)

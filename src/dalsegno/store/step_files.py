@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, Table, delete, insert, select
 
-from dalsegno.model.step_files import StepFile, Unstored
+from dalsegno.model.step_files import StepFile
 from dalsegno.store import asking
 from dalsegno.store.asking import Row
 from dalsegno.store.database import lock
 from dalsegno.store.file_tables import file_contents, template_files, version_files
+from dalsegno.store.run_queries import file_of
 
 
 def add_to_version(
@@ -49,22 +50,9 @@ def remove_unused(connection: Connection) -> int:
     return connection.execute(delete(file_contents).where(*is_unused)).rowcount
 
 
-def of_version(connection: Connection, workflow_id: str, version: int) -> list[StepFile]:
-    mine = (version_files.c.workflow_id == workflow_id, version_files.c.version == version)
-    return [_file(row) for row in _rows(connection, version_files, *mine)]
-
-
-def of_versions(connection: Connection, workflow_id: str) -> dict[int, list[StepFile]]:
-    """The files of all versions of a workflow, by version."""
-    found: dict[int, list[StepFile]] = {}
-    for row in _rows(connection, version_files, version_files.c.workflow_id == workflow_id):
-        found.setdefault(row["version"], []).append(_file(row))
-    return found
-
-
 def of_template(connection: Connection, job_type: str, version: str) -> list[StepFile]:
     mine = (template_files.c.job_type == job_type, template_files.c.version == version)
-    return [_file(row) for row in _rows(connection, template_files, *mine)]
+    return [file_of(row) for row in _rows(connection, template_files, *mine)]
 
 
 def content(connection: Connection, digest: str) -> str | None:
@@ -98,8 +86,3 @@ def _rows(connection: Connection, table: Table, *conditions: object) -> list[Row
         .order_by(*table.primary_key.columns)
     )
     return asking.rows(connection, found)
-
-
-def _file(row: Row) -> StepFile:
-    unstored = Unstored(row["unstored"]) if row["unstored"] else None
-    return StepFile(row.get("step_id", ""), row["field"], row["name"], row["digest"], row["size"], unstored)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import Connection
@@ -15,10 +14,11 @@ from sqlalchemy.exc import IntegrityError
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
-from dalsegno.store import captures, checkpoints, refusals, settling, tables
-from dalsegno.store.checkpoints import Mark
+from dalsegno.store import capture_queries, captures, checkpoints, refusals, settling
+from dalsegno.store.capture_queries import Mark
 from dalsegno.store.database import Database, lock
 from dalsegno.store.migrations import migrate
+from dalsegno.store.store_reader import StoreReader
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,10 @@ class Commit:
     is_new: bool
 
 
-class Store:
+class Store(StoreReader):
     """Captures and checkpoints in one database; any number of threads may share it."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    database: Database
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -47,77 +46,10 @@ class Store:
             raise
         return cls(database)
 
-    def close(self) -> None:
-        self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    # What is there.
-
-    def position(self, consumer: str, table: TableName) -> Position | None:
-        with self.database.reading() as connection:
-            mark = checkpoints.mark(connection, consumer, table)
-        return mark.position if mark else None
-
-    def positions(self, consumer: str | None = None) -> list[Mark]:
-        """Where every consumer stands, or this one; by name."""
-        with self.database.reading() as connection:
-            return checkpoints.marks(connection, consumer)
-
-    def standing(self) -> dict[tuple[str, str], Position]:
-        """Where every consumer stands in every table, by the names of both."""
-        with self.database.reading() as connection:
-            return checkpoints.standing(connection)
-
-    def checkpoints(self, consumer: str, table: TableName | None = None) -> list[Checkpoint]:
-        """Every move of the consumer's checkpoint, or those that moved it on this table; newest first."""
-        with self.database.reading() as connection:
-            return checkpoints.history(connection, consumer, table)
-
-    def last_position(self, consumer: str, table_uuid: str) -> tuple[TableName, Position] | None:
-        """Where the consumer's checkpoint on a table was moved last, and what the table was called then."""
-        with self.database.reading() as connection:
-            return checkpoints.last_of_table(connection, consumer, table_uuid)
-
-    def pending(self, consumer: str, table: TableName) -> Capture | None:
-        """The capture that waits to be processed, the only one there can be."""
-        with self.database.reading() as connection:
-            return captures.pending(connection, consumer, table)
-
-    def holder(self, change_table: TableName) -> Capture | None:
-        """The capture to which the name of a change table belongs, until its tables are dropped."""
-        with self.database.reading() as connection:
-            return captures.owner(connection, change_table)
-
-    def capture(self, capture_id: str) -> Capture:
-        """The capture of this id, of which the beginning is enough if no other begins so."""
-        with self.database.reading() as connection:
-            return captures.beginning_with(connection, capture_id)
-
-    def captures(
-        self, consumer: str | None = None, *, pending_only: bool = False, undropped_only: bool = False
-    ) -> list[Capture]:
-        """Newest first."""
-        conditions = []
-        if consumer is not None:
-            conditions.append(tables.captures.c.consumer == consumer)
-        if pending_only:
-            conditions.append(tables.captures.c.state.in_([s.value for s in CaptureState if s.is_pending]))
-        if undropped_only:
-            conditions.append(tables.captures.c.dropped_at.is_(None))
-        with self.database.reading() as connection:
-            return captures.matching(connection, *conditions)
-
     def is_worked_on(self, capture_id: str) -> str | None:
         """Why a pending capture must not be given up, whatever its age; None if it may."""
         with self.database.reading() as connection:
-            return settling.is_worked_on(connection, captures.the(connection, capture_id))
+            return settling.is_worked_on(connection, capture_queries.the(connection, capture_id))
 
     # What changes.
 
@@ -138,7 +70,7 @@ class Store:
                 return
             for captured in capture.tables:
                 expected = None if captured.is_first else captured.after
-                found = checkpoints.mark(connection, capture.consumer, captured.table)
+                found = capture_queries.mark(connection, capture.consumer, captured.table)
                 if not _stands(found, expected):
                     raise refusals.checkpoint_moved(capture.consumer, captured.table, expected, found)
 
@@ -156,7 +88,7 @@ class Store:
                 captures.add_details(connection, capture_id, details)
             elif capture.state is not CaptureState.READY:
                 raise refusals.capture_settled(capture)
-            return captures.the(connection, capture_id)
+            return capture_queries.the(connection, capture_id)
 
     def commit(self, capture_id: str, *others: str, by: str, now: datetime) -> Commit:
         """Move the checkpoints to the end of the captures' ranges: all of them are processed. All, or none."""
@@ -176,7 +108,7 @@ class Store:
                 and capture.state is CaptureState.COMMITTED
             ):
                 raise refusals.capture_settled(capture)
-            return captures.the(connection, capture_id)
+            return capture_queries.the(connection, capture_id)
 
     def mark_dropped(self, capture_id: str, now: datetime) -> Capture:
         """Say that the change tables are gone and their names free; a pending capture still needs them."""
@@ -184,7 +116,7 @@ class Store:
             if capture.state.is_pending:
                 raise refusals.still_pending(capture)
             captures.mark_dropped(connection, capture_id, now)
-            return captures.the(connection, capture_id)
+            return capture_queries.the(connection, capture_id)
 
     def move_checkpoint(
         self,
@@ -201,7 +133,7 @@ class Store:
         with self.database.writing() as connection:
             lock(connection, consumer)
             for table in moves:
-                if holder := captures.pending(connection, consumer, table):
+                if holder := capture_queries.pending(connection, consumer, table):
                     raise refusals.capture_pending(table, holder)
             return _move(connection, consumer, moves, capture_id=None, by=by, now=now, reason=reason)
 
@@ -224,10 +156,10 @@ class Store:
         with self.database.writing() as connection:
             lock(connection, consumer)
             for name in (formerly, table):
-                if holder := captures.pending(connection, consumer, name):
+                if holder := capture_queries.pending(connection, consumer, name):
                     raise refusals.capture_pending(name, holder)
-            known = checkpoints.last_of_table(connection, consumer, position.table_uuid)
-            mark = checkpoints.mark(connection, consumer, formerly)
+            known = capture_queries.last_of_table(connection, consumer, position.table_uuid)
+            mark = capture_queries.mark(connection, consumer, formerly)
             is_its_own = mark is not None and mark.position.table_uuid == position.table_uuid
             if known is None or (not (is_its_own and _stands(mark, position)) and not known[1].is_at(position)):
                 raise refusals.checkpoint_moved(consumer, formerly, position, mark)
@@ -249,7 +181,7 @@ def commit(connection: Connection, capture_id: str, *, by: str, now: datetime) -
     capture = _held(connection, capture_id)
     if not captures.settle(connection, capture_id, CaptureState.COMMITTED, by=by, now=now):
         if capture.state is CaptureState.COMMITTED:
-            return Commit(checkpoints.history(connection, capture_id=capture_id)[0], is_new=False)
+            return Commit(capture_queries.history(connection, capture_id=capture_id)[0], is_new=False)
         if capture.state is CaptureState.ABANDONED:
             raise refusals.capture_settled(capture)
         raise refusals.not_ready(capture)
@@ -262,8 +194,8 @@ def commit(connection: Connection, capture_id: str, *, by: str, now: datetime) -
 
 def _held(connection: Connection, capture_id: str) -> Capture:
     """The capture; until the transaction ends, nobody else changes it or its consumer's checkpoint."""
-    lock(connection, captures.consumer(connection, capture_id))
-    return captures.the(connection, capture_id)
+    lock(connection, capture_queries.consumer(connection, capture_id))
+    return capture_queries.the(connection, capture_id)
 
 
 def _move(
@@ -280,7 +212,7 @@ def _move(
     checkpoint = checkpoints.append(connection, consumer, reached, capture_id=capture_id, by=by, now=now, reason=reason)
     for table, (expected, _) in moves.items():
         if not checkpoints.move(connection, checkpoint, table, expected):
-            found = checkpoints.mark(connection, consumer, table)
+            found = capture_queries.mark(connection, consumer, table)
             hint = refusals.CAPTURE_AGAIN if capture_id else refusals.LOOK_AGAIN
             raise refusals.checkpoint_moved(consumer, table, expected, found, hint=hint)
     return checkpoint
@@ -294,14 +226,14 @@ def _stands(mark: Mark | None, expected: Position | None) -> bool:
 
 def _explain_clash(connection: Connection, capture: Capture) -> None:
     """Raise what stands in the capture's way; return if it is the capture itself."""
-    for known in captures.matching(connection, tables.captures.c.id == capture.id):
+    for known in capture_queries.matching(connection, "captures.id = :capture", capture=capture.id):
         if not known.state.is_pending:
             raise refusals.capture_settled(known)
         return
     for captured in capture.tables:
-        if holder := captures.pending(connection, capture.consumer, captured.table):
+        if holder := capture_queries.pending(connection, capture.consumer, captured.table):
             raise refusals.capture_pending(captured.table, holder)
-        if holder := captures.owner(connection, captured.change_table):
+        if holder := capture_queries.owner(connection, captured.change_table):
             raise refusals.change_table_taken(captured.change_table, holder)
     # What is left is a capture that names the same table or change table twice.
     raise ValueError(f"Capture {capture.id} clashes with itself: {capture.tables}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -27,8 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
+from dalsegno.store.reading import EPOCH, MICROSECOND
 
 
 class Moment(TypeDecorator[datetime]):

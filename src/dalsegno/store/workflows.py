@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from dalsegno.model.step_files import StepFile
-from dalsegno.store import asking, step_files
+from dalsegno.store import asking, run_queries, step_files
 from dalsegno.store.asking import Row
 from dalsegno.store.run_tables import breakpoints, templates, versions, workflows
 
@@ -21,28 +21,6 @@ def digest_of(definition: Mapping[str, Any], files: Sequence[StepFile] = ()) -> 
     stored = sorted([each.step_id, each.field, each.name, each.digest] for each in files if each.digest)
     content = [definition, stored] if stored else definition
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def workflow_row(connection: Connection, workflow_id: str) -> Row | None:
-    found = select(workflows).where(workflows.c.id == workflow_id, workflows.c.deleted_at.is_(None))
-    return asking.row(connection, found)
-
-
-def workflow_rows(connection: Connection) -> list[Row]:
-    found = select(workflows).where(workflows.c.deleted_at.is_(None)).order_by(workflows.c.id)
-    return asking.rows(connection, found)
-
-
-def version_row(connection: Connection, workflow_id: str, version: int) -> Row | None:
-    found = select(versions).where(versions.c.workflow_id == workflow_id, versions.c.version == version)
-    return asking.row(connection, found)
-
-
-def version_rows(connection: Connection, workflow_id: str) -> list[Row]:
-    """Newest first, without their texts."""
-    columns = [column for column in versions.c if column.name != "definition"]
-    found = select(*columns).where(versions.c.workflow_id == workflow_id).order_by(versions.c.version.desc())
-    return asking.rows(connection, found)
 
 
 def add_version(
@@ -74,7 +52,7 @@ def add_version(
         )
         version = 1
     else:
-        latest = version_row(connection, workflow_id, known["latest_version"])
+        latest = run_queries.version_row(connection, workflow_id, known["latest_version"])
         if known["deleted_at"] is None and latest is not None and latest["digest"] == digest:
             if is_active and known["active_version"] != latest["version"]:
                 activate(connection, workflow_id, latest["version"], now=now)

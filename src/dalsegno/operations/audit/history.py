@@ -16,7 +16,7 @@ from dalsegno.iceberg.stamps import PREFIX
 from dalsegno.model.captures import Capture, CapturedTable, CaptureState, run_of_actor
 from dalsegno.model.snapshots import History, Operation, Snapshot
 from dalsegno.model.tables import TableName
-from dalsegno.store import Store, runs
+from dalsegno.store import Store, run_queries
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def consumed_by(store: Store, workflow_id: str) -> list[Consumed]:
     for capture in _committed(store, workflow_id):
         number = _run_number(capture, workflow_id)
         with store.database.reading() as connection:
-            run = runs.numbered(connection, workflow_id, number)
+            run = run_queries.numbered(connection, workflow_id, number)
         if run is None:
             continue
         last = found[-1] if found else None

@@ -35,7 +35,7 @@ from dalsegno.spark.rewriting import Effect, Name, Stand, equal_columns, named_i
 from dalsegno.steps import spark_rows
 from dalsegno.steps.incremental import outputs_of
 from dalsegno.steps.spark_sessions import opened_for
-from dalsegno.store import flows
+from dalsegno.store import run_queries
 
 WITH_A_QUERY = "Say what the target should hold: --query 'SELECT …' --target TABLE, or 'oracle' in the workflow"
 
@@ -195,7 +195,7 @@ class _Recomputation:
         sources = self.consumed.sources
         for consumed in reversed(self.all.timeline[: self.index + 1]):
             with self.lake.store.database.reading() as connection:
-                row = flows.step_row(connection, consumed.run["id"], step_id)
+                row = run_queries.step_row(connection, consumed.run["id"], step_id)
             capture_id = ((row and row["params"]) or {}).get("capture_id", {}).get("value")
             if capture_id in consumed.captures:
                 return [sources[captured.table] for captured in self.lake.store.capture(capture_id).tables]

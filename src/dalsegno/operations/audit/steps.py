@@ -27,7 +27,7 @@ from dalsegno.spec.params.outputs import apply_outputs
 from dalsegno.spec.params.stored import from_stored
 from dalsegno.steps.contract import FilledText, Work
 from dalsegno.steps.spark_params import SparkStep, Sql, spark_step
-from dalsegno.store import flows
+from dalsegno.store import run_queries
 
 #: Types that change nothing.
 _IDLE = frozenset({"noop", "sleep", "ipcommit"})
@@ -157,7 +157,7 @@ class Rehearsal:
 
     def _stored(self, step_id: str) -> Mapping[str, Param]:
         with self.scopes.store.database.reading() as connection:
-            row = flows.step_row(connection, self._open.id, step_id)
+            row = run_queries.step_row(connection, self._open.id, step_id)
         return from_stored((row and row["params"]) or {})
 
 

@@ -5,9 +5,9 @@ each written out in full, because a step must do tomorrow what it does today; so
 All steps that are missing run in one transaction, so a database is never in between: SQLite and PostgreSQL
 can both roll a changed schema back.
 
-To change the schema: change ``tables``, add a step, set ``HEAD``. Tests compare what the two ways lead to. A step that
-only adds what older ones need not know leaves ``OLDEST`` as it is: then nodes can be upgraded one after the other. One
-that does more sets it to itself.
+To change the schema: change ``tables``, add a step, set ``HEAD`` in ``schema_version``. Tests compare what the two ways
+lead to. A step that only adds what older ones need not know leaves ``OLDEST`` as it is: then nodes can be upgraded one
+after the other. One that does more sets it to itself.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from dalsegno.errors import UserError
 from dalsegno.store import file_tables, run_tables, service_tables, work_tables
 from dalsegno.store.database import Database
 from dalsegno.store.failures import Place
+from dalsegno.store.schema_version import HEAD, OLDEST
 from dalsegno.store.tables import compatibility, metadata, schema_version
 
 #: All tables share ``metadata``, and are in it once these modules are loaded.
 _OTHER_TABLES = (run_tables, service_tables, work_tables, file_tables)
-#: The newest step under ``versions``.
-HEAD = "0009"
-#: The oldest step whose dalsegno works with a database at ``HEAD``.
-OLDEST = "0009"
 
 
 def migrate(database: Database) -> None:

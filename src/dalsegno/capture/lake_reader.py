@@ -1,0 +1,82 @@
+"""What can be seen of captures and checkpoints without looking at a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dalsegno import settings as settings_module
+from dalsegno.errors import UnknownName, UserError
+from dalsegno.model.captures import Capture, Checkpoint
+from dalsegno.model.tables import TableName
+from dalsegno.settings import Settings
+from dalsegno.store.capture_queries import Mark
+from dalsegno.store.sqlite_file import open_for_reading
+from dalsegno.store.store_reader import StoreReader
+
+
+class LakeReader:
+    """What consumers have processed, to look at."""
+
+    def __init__(self, settings: Settings, store: StoreReader) -> None:
+        self.settings = settings
+        self.store = store
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def captures(self, consumer: str | None = None, *, pending_only: bool = False) -> list[Capture]:
+        """Newest first."""
+        return self.store.captures(consumer, pending_only=pending_only)
+
+    def checkpoints(self, consumer: str | None = None) -> list[Mark]:
+        """Where each consumer stands."""
+        return self.store.positions(consumer)
+
+    def checkpoint(self, table: str, *, consumer: str) -> Mark:
+        """Where one consumer stands on one table."""
+        name, found = self.name(table), self.store.positions(consumer)
+        for mark in found:
+            if mark.table == name:
+                return mark
+        known = sorted({mark.consumer for mark in self.store.positions() if mark.table == name})
+        raise UnknownName(
+            f"Consumer {consumer!r} has no checkpoint on {name}; {', '.join(known) or 'nobody'} has.",
+            hint=f"It gets one with its first commit: dalsegno capture {name} --consumer {consumer}",
+        )
+
+    def history(self, consumer: str, table: str | None = None) -> list[Checkpoint]:
+        """Every move of a consumer's checkpoint, newest first."""
+        return self.store.checkpoints(consumer, self.name(table) if table else None)
+
+    def name(self, text: str) -> TableName:
+        """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``.
+
+        A name alone is in the default namespace of the default catalog.
+        """
+        parts = [part.strip('`" ') for part in text.split(".")]
+        if len(parts) == 1 and self.settings.default_namespace:
+            parts = [*self.settings.default_namespace.split("."), *parts]
+        named = len(parts) > 2 and parts[0] in self.settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
+        catalog, rest = (parts[0], parts[1:]) if named else (self.settings.default_catalog, parts)
+        if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
+            raise UserError(
+                f"{text!r} is no table: expected namespace.table or catalog.namespace.table.",
+                hint="Write its namespace, or set default_namespace.",
+            )
+        self.settings.catalog(catalog)
+        return TableName(catalog, tuple(rest[:-1]), rest[-1])
+
+
+def open_lake_reader(settings_file: Path | None = None) -> LakeReader:
+    settings = settings_module.load(settings_file)
+    return LakeReader(settings, StoreReader(open_for_reading(settings.store)))

@@ -1,0 +1,61 @@
+"""What can be seen of workflows and their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from dalsegno.errors import UnknownName
+from dalsegno.store import run_queries
+from dalsegno.store.reading import Readable
+
+
+class VersionReader:
+    """The versions there are."""
+
+    def __init__(self, database: Readable) -> None:
+        self.database = database
+
+    def definition(self, workflow_id: str, version: int) -> Mapping[str, Any]:
+        """A version as it is stored."""
+        with self.database.reading() as connection:
+            row = run_queries.version_row(connection, workflow_id, version)
+        if row is None:
+            raise no_version(workflow_id, version)
+        found: Mapping[str, Any] = row["definition"]
+        return found
+
+    def row(self, workflow_id: str) -> Mapping[str, Any]:
+        with self.database.reading() as connection:
+            row = run_queries.workflow_row(connection, workflow_id)
+            known = [] if row else [each["id"] for each in run_queries.workflow_rows(connection)]
+        if row is None:
+            close = get_close_matches(workflow_id, known, n=1)
+            meant = f"Did you mean {close[0]!r}?" if close else "Push it first: dalsegno push FILE"
+            raise UnknownName(f"There is no workflow {workflow_id!r}.", hint=meant)
+        return dict(row)
+
+    def of(self, workflow_id: str) -> list[dict[str, Any]]:
+        """Newest first."""
+        row = self.row(workflow_id)
+        with self.database.reading() as connection:
+            found = run_queries.version_rows(connection, workflow_id)
+            files = run_queries.files_of_versions(connection, workflow_id)
+        return [
+            {
+                "version": each["version"],
+                "is_active": each["version"] == row["active_version"],
+                "created_at": each["created_at"],
+                "created_by": each["created_by"],
+                "files": files.get(each["version"], []),
+            }
+            for each in found
+        ]
+
+
+def no_version(workflow_id: str, version: object) -> UnknownName:
+    return UnknownName(
+        f"{workflow_id} has no version {version!s:.40}.",
+        hint=f"See the versions there are: dalsegno versions {workflow_id}",
+    )
