@@ -95,13 +95,13 @@ def test_from_its_start_to_its_end(server: Server, run: Commands) -> None:
     file = Path(server.line(r"token is in (\S+), for you alone")[1])
     assert (file, stat.S_IMODE(file.stat().st_mode)) == (run.folder / ".dalsegno" / "first-token", 0o600)
     token = file.read_text().strip()
-    address = server.line(r"listens on (http://\S+)")[1]
+    address = server.line(r"listens on (http://[\w.:]+)")[1]
     server.line("works on .*: api, triggers, workers")
     started = ask(address, "/api/workflows/hello/runs", token, b"{}")
     line = json.loads(server.line('.*"message": "run is FAILED.*')[0])
-    assert (line["level"], line["run"], line["logger"]) == ("info", "hello/1", "dalsegno.engine.ledger")
+    assert (line["level"], line["run"], line["logger"]) == ("error", "hello/1", "dalsegno.engine.ledger")
     step = json.loads(server.line('.*"message": "step is FATALLY_FAILED.*')[0])
-    assert (step["run"], step["step"], step["attempt"]) == ("hello/1", "greet", 1)
+    assert (step["level"], step["run"], step["step"], step["attempt"]) == ("error", "hello/1", "greet", 1)
     assert ask(address, f"/api/runs/{started['id']}", token)["run"]["status"] == "FAILED"
     assert resident_megabytes(server.process.pid) < IDLE_MEMORY
 
@@ -111,6 +111,70 @@ def test_from_its_start_to_its_end(server: Server, run: Commands) -> None:
     assert server.end() == 0
     assert token not in "".join(server.lines)
     assert "plain HTTP" not in "".join(server.lines)
+    assert all(json.loads(line)["time"] for line in server.lines)
+
+
+#: A library that prints, warns and raises in every way there is, in a server that has begun.
+NOISY = """\
+import gc, logging, os, subprocess, sys, threading, warnings
+from dalsegno.cli import main
+from dalsegno.operations.service import Service
+
+class Noisy:
+    def __del__(self):
+        raise ValueError("in a finalizer")
+
+def noise(service):
+    print("by print\\nin two lines")
+    print("to stderr", file=sys.stderr)
+    os.write(2, b"by native code \\xff\\n")
+    subprocess.run(["sh", "-c", "echo by a process >&2"])
+    warnings.warn("by warnings\\nin two lines")
+    logging.getLogger("grpc").error("by logging\\nin two lines")
+    logging.getLogger("uvicorn.error").error("by uvicorn")
+    logging.getLogger("broken").error("%d", "no number")
+    try:
+        raise ValueError("with a trace")
+    except ValueError:
+        logging.getLogger("pyspark").exception("by pyspark")
+    thread = threading.Thread(target=lambda: [][0], name="careless")
+    thread.start()
+    thread.join()
+    Noisy()
+    gc.collect()
+    HOW
+
+Service.run = noise
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "last"),
+    [
+        ("pass", 0, None),
+        ("raise ValueError('at the end')", 1, "the server ended by an exception: at the end"),
+        ("from dalsegno.errors import UserError; raise UserError('no', hint='try')", 2, "UserError: no → try"),
+    ],
+)
+def test_every_line_is_a_record(run: Commands, how: str, code: int, last: str | None) -> None:
+    command = [sys.executable, "-c", NOISY.replace("HOW", how), "server", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(command, cwd=run.folder, capture_output=True, timeout=60, check=False)
+    records = [json.loads(line) for line in done.stderr.splitlines()]
+    assert (done.returncode, done.stdout) == (code, b"")
+    by_logger: dict[str, list[str]] = {}
+    for record in records:
+        by_logger.setdefault(record["logger"], []).append(record["message"])
+    for line in ("by print", "in two lines", "to stderr", "by native code \\xff", "by a process"):
+        assert line in by_logger["printed"]
+    assert by_logger["grpc"] == ["by logging\nin two lines"]
+    assert by_logger["uvicorn.error"][0] == "by uvicorn"
+    assert "by warnings\nin two lines" in by_logger["py.warnings"][0]
+    traces = {record["message"]: record["exception"] for record in records if "exception" in record}
+    assert "ValueError: with a trace" in traces["by pyspark"]
+    assert "IndexError" in traces["thread careless ended by an exception: list index out of range"]
+    assert any("in a finalizer" in trace for trace in traces.values())
+    assert last is None or last in [record["message"] for record in records]
 
 
 def test_a_second_one_prints_no_token(server: Server, run: Commands) -> None:
@@ -147,7 +211,7 @@ def test_a_terminal_shows_the_token(run: Commands) -> None:
 def test_probes_have_a_listener_of_their_own(run: Commands) -> None:
     """On a node that answers nothing else, too."""
     node = Server(run.folder, "--roles", "workers", "--probes", "127.0.0.1:0")
-    address = node.line(r"answers probes on (http://\S+)")[1]
+    address = node.line(r"answers probes on (http://[\w.:]+)")[1]
     node.line("works on .*: workers")
     assert ask(address, "/health", "") == {"status": "alive"}
     assert ask(address, "/ready", "") == {"is_ready": True, "problems": []}
@@ -161,7 +225,7 @@ def test_connections_leave_descriptors_for_runs(run: Commands) -> None:
     assert run("push", "hello.yaml").code == 0
     few = ("bash", "-c", 'ulimit -n 256 && exec "$@"', "bash")
     server = Server(run.folder, "--listen", "127.0.0.1:0", prefix=few)
-    address = server.line(r"listens on (http://\S+)")[1]
+    address = server.line(r"listens on (http://[\w.:]+)")[1]
     token = (run.folder / ".dalsegno" / "first-token").read_text().strip()
     host, _, port = address.removeprefix("http://").rpartition(":")
     with ExitStack() as stack:

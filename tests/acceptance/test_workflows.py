@@ -9,6 +9,7 @@ import re
 import signal
 import struct
 import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -340,7 +341,46 @@ def test_the_tree_fits_the_terminal(tmp_path: Path) -> None:
     assert re.search(r"✔ each  foreach  SUCCEEDED .* 8 iterations: 8 SUCCEEDED", frames[-1])
 
 
-def on_a_terminal(rows: int, columns: int, folder: Path, *arguments: str) -> str:
+RETRIED = """\
+workflow:
+  name: retried
+  steps:
+    - name: load
+      type: shell
+      retry_policy: {error_retry_limit: 2}
+      script: echo no luck; exit 3
+"""
+
+
+def test_a_retry_is_counted_down_and_ctrl_c_ends_the_wait(tmp_path: Path) -> None:
+    write(tmp_path, "retried.yaml", RETRIED)
+    began = time.monotonic()
+    printed = on_a_terminal(20, 200, tmp_path, "run", "retried.yaml", interrupted_at="retries in 58 s", ends_with=11)
+    assert time.monotonic() - began < 30
+    said = r"↻ load  Shell  USER_FAILED .* retries in %d s \(attempt 2 of 3\): The job ended with exit code 3.* no luck"
+    for seconds in (60, 59, 58):
+        assert re.search(said % seconds, printed), printed
+    assert "■ retried/1 (version 1)  STOPPED" in printed
+    assert "retries" not in printed.rpartition("\x1b[J")[2]
+
+
+def test_a_retry_is_one_line_in_a_pipe(tmp_path: Path) -> None:
+    write(tmp_path, "retried.yaml", RETRIED)
+    with running(tmp_path, "run", "retried.yaml") as process:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if "FAILED" in line)
+        waiting = "step load  USER_FAILED  retries in 60 s (attempt 2 of 3): The job ended with exit code 3."
+        assert line.partition("  ")[2].startswith(waiting)
+        process.send_signal(signal.SIGINT)
+        rest = ended(process)
+    assert process.returncode == 11
+    assert "retries" not in rest
+
+
+def on_a_terminal(
+    rows: int, columns: int, folder: Path, *arguments: str, interrupted_at: str | None = None, ends_with: int = 0
+) -> str:
+    """What a command prints on a terminal; Ctrl-C is pressed as soon as it has printed something."""
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(folder)
@@ -358,9 +398,12 @@ def on_a_terminal(rows: int, columns: int, folder: Path, *arguments: str) -> str
         if not chunk:
             break
         printed += chunk
+        if interrupted_at is not None and interrupted_at.encode() in printed:
+            interrupted_at = None
+            os.write(terminal, b"\x03")
     os.close(terminal)
     _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert os.waitstatus_to_exitcode(status) == ends_with
     return printed.decode().replace("\r\n", "\n")
 
 
@@ -374,6 +417,10 @@ def test_failing_and_restarting(run: Commands) -> None:
     assert "✘ load  Shell  FATALLY_FAILED" in failed.out
     assert "because load: The job ended with exit code 1. It last said:\n" in failed.out
     assert "  → When that is mended: dalsegno restart demo.pipeline/1\n" in failed.out
+    assert (
+        "  → If you edit the file: dalsegno push pipeline.yaml && dalsegno restart demo.pipeline/1 --latest\n"
+        in failed.out
+    )
     assert run("logs", "demo.pipeline", "load").out.splitlines()[0] == "looking for it, attempt 1"
     (run.folder / "repaired").write_text("repaired\n")
     again = run("restart", "demo.pipeline")
@@ -388,6 +435,32 @@ def test_failing_and_restarting(run: Commands) -> None:
     assert run("restart", "demo.pipeline", "--from", "load").code == 0
     assert run("restart", "demo.pipeline", "--from", "beginning", "--skip", "prepare").code == 0
     assert statuses(run, "demo.pipeline") == {"prepare": "SKIPPED", "load": "SUCCEEDED"}
+
+
+def test_restarting_with_the_fixed_file(run: Commands) -> None:
+    write(run.folder, "pipe line.yaml", FRAGILE)
+    failed = run("run", "pipe line.yaml")
+    fixed = "dalsegno push 'pipe line.yaml' && dalsegno restart demo.pipeline/1 --latest"
+    assert f"  → If you edit the file: {fixed}\n" in failed.out
+    write(run.folder, "pipe line.yaml", FRAGILE.replace("cat repaired >> out", "true"))
+    assert run("push", "pipe line.yaml").code == 0
+    assert (
+        "→ With version 2, the newest: dalsegno restart demo.pipeline/1 --latest\n" in run("show", "demo.pipeline").out
+    )
+    same = run("restart", "demo.pipeline", "--version", "1")
+    assert (same.code, "newest" in same.err) == (10, False), "it was meant so"
+    as_before = run("restart", "demo.pipeline")
+    assert as_before.code == 10
+    assert as_before.err == (
+        "demo.pipeline/1 resumes with version 1; the newest is version 2. "
+        "To resume with that one: dalsegno restart demo.pipeline/1 --latest\n"
+    )
+    both = run("restart", "demo.pipeline", "--latest", "--version", "1")
+    assert (both.code, "name two versions" in both.err) == (2, True)
+    again = run("restart", "demo.pipeline", "--latest")
+    assert (again.code, again.err) == (0, "")
+    assert "✔ demo.pipeline/1 (version 2, attempt 4)  SUCCEEDED" in again.out
+    assert lines(run.folder) == ["prepared"]
 
 
 def test_a_run_for_machines(run: Commands) -> None:

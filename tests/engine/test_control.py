@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.engine.support import (
     STOPPED,
     SUCCEEDED,
     TIMED_OUT,
+    Json,
     Place,
     foreach,
     long,
@@ -389,3 +391,180 @@ def test_a_restart_at_a_step_that_was_not_reached(place: Place) -> None:
     assert place.finish(place.orchestrator.restart("w", restart=RestartFrom.STEP, step="b")).status is FAILED
     with pytest.raises(UserError, match="has not reached step 'c'"):
         place.orchestrator.restart("w", restart=RestartFrom.STEP, step="c")
+
+
+def line(place: Place, name: str, *then: str) -> Json:
+    """A step that writes its name."""
+    return shell(name, f"echo {name} >> {place.folder}/out", *then)
+
+
+def failing(name: str, *then: str) -> Json:
+    return shell(name, "false", *then, retry_policy=NO_RETRY)
+
+
+def resumed(place: Place, run: RunView, **how: Any) -> RunView:
+    return place.finish(place.orchestrator.restart(run.id, version="latest", **how))
+
+
+def test_restart_with_the_newest_version(either_place: Place) -> None:
+    """What succeeded stays; what failed is run as it is written now, and what is new in its place."""
+    place = either_place
+    place.push("w", line(place, "a", "b"), failing("b", "c"), line(place, "c"))
+    failed = place.run("w")
+    place.push("w", line(place, "a", "b"), line(place, "b", "new"), line(place, "new", "c"), line(place, "c"))
+    assert place.finish(place.orchestrator.restart(failed.id)).status is FAILED
+    again = resumed(place, failed)
+    assert (again.status, again.version, again.number) == (SUCCEEDED, 2, 1)
+    assert place.lines() == ["a", "b", "new", "c"]
+    assert set(place.statuses().values()) == {"SUCCEEDED"}
+
+
+def test_a_restart_takes_parameters_and_timeouts_of_its_version(place: Place) -> None:
+    def push(word: str, timeout: str) -> None:
+        params = {
+            "word": {"type": "STRING", "value": word},
+            "text": {"type": "STRING", "value": "${word}!"},
+            "same": {"type": "LONG", "expression": "new DateTime().getMillis()"},
+        }
+        script = f"echo ${{text}} ${{same}} >> {place.folder}/out; test ${{word}} = good || sleep 300"
+        place.push("w", shell("a", script), params=params, timeout=timeout)
+
+    push("bad", "1s")
+    late = place.run("w")
+    assert late.status is TIMED_OUT
+    push("good", "1h")
+    assert resumed(place, late).status is SUCCEEDED
+    (bad, before), (good, after) = (found.split() for found in place.lines())
+    assert (bad, good, before) == ("bad!", "good!", after)
+
+
+def test_a_failed_step_may_be_removed_or_renamed(place: Place) -> None:
+    place.push("w", line(place, "a", "b"), failing("b"))
+    failed = place.run("w")
+    place.push("w", line(place, "a", "other"), line(place, "other"))
+    assert resumed(place, failed).status is SUCCEEDED
+    assert place.statuses() == {"a": "SUCCEEDED", "other": "SUCCEEDED"}
+    assert place.lines() == ["a", "other"]
+
+
+def test_a_step_that_comes_back_is_not_taken_for_its_earlier_attempt(place: Place) -> None:
+    place.push("w", line(place, "a", "b"), failing("b"))
+    failed = place.run("w")
+    place.push("w", line(place, "a", "other"), failing("other"))
+    assert resumed(place, failed).status is FAILED
+    place.push("w", line(place, "a", "b"), line(place, "b"))
+    assert resumed(place, failed).status is SUCCEEDED
+    assert place.lines() == ["a", "b"]
+
+
+def test_a_condition_that_led_nowhere_is_decided_anew(place: Place) -> None:
+    place.push("w", line(place, "a", "b", "c:1 > 2"), failing("b"), line(place, "c", "d"), line(place, "d"))
+    failed = place.run("w")
+    assert place.statuses()["d"] == "UNSATISFIED"
+    place.push("w", line(place, "a", "b", "c"), line(place, "b"), line(place, "c", "d"), line(place, "d"))
+    assert resumed(place, failed).status is SUCCEEDED
+    assert sorted(place.lines()) == ["a", "b", "c", "d"]
+
+
+def test_a_condition_that_was_not_met_stays_so(place: Place) -> None:
+    place.push("w", line(place, "a", "b", "c:1 > 2"), failing("b"), line(place, "c"))
+    failed = place.run("w")
+    place.push("w", line(place, "a", "b", "c:1 > 2"), line(place, "b"), line(place, "c"))
+    assert resumed(place, failed).status is SUCCEEDED
+    assert place.statuses()["c"] == "UNSATISFIED"
+
+
+@pytest.mark.parametrize("part", ["same", "changed"])
+def test_a_loop_of_another_version(place: Place, part: str) -> None:
+    """If the loop is the same, its failed iterations run; if it is another one, all of them do."""
+
+    def loop(script: str) -> Json:
+        body = [shell("x", f"echo ${{i}} >> {place.folder}/out; {script}", retry_policy=NO_RETRY)]
+        return foreach("each", [1, 2, 3], body, "after", concurrency=1)
+
+    script = f"test ${{i}} != 2 -o -e {place.folder}/mended"
+    place.push("w", loop(script), failing("after"))
+    failed = place.run("w")
+    (place.folder / "mended").touch()
+    place.push("w", loop(script if part == "same" else "true"), line(place, "after"))
+    assert resumed(place, failed).status is SUCCEEDED
+    again = ["2", "3"] if part == "same" else ["1", "2", "3"]
+    assert place.lines() == ["1", "2", *again, "after"]
+
+
+def _refused(place: Place) -> list[tuple[list[Json], str]]:
+    a, b, c = line(place, "a", "b"), line(place, "b", "c"), line(place, "c")
+    return [
+        ([b, c], "'a' has completed, and the new version does not have it"),
+        ([foreach("each", [1], [line(place, "a")], "b"), b, c], "does not have it"),
+        ([noop("a", "b"), b, c], "'a' has completed, and is of another type"),
+        ([line(place, "x", "a"), a, b, c], "'a' has completed, and the new version runs 'x' before it"),
+        ([a, line(place, "z", "b"), b, c], "runs 'z' before it"),
+        (
+            [line(place, "b", "a"), line(place, "a", "c"), c],
+            "'a' has completed, and the new version runs 'b' before it",
+        ),
+        ([line(place, "a", "b:1 < 2"), b, c], "nobody knows whether 'b' would have followed it"),
+        ([line(place, "a", "c"), line(place, "x", "b"), b, c], "runs 'x' before it"),
+        ([line(place, "a", "x"), line(place, "x", "b"), b, c], "runs 'x' before it"),
+    ]
+
+
+def test_a_version_that_would_not_have_come_so_far_is_refused(place: Place) -> None:
+    place.push("w", line(place, "a", "b"), line(place, "b", "c"), failing("c"))
+    failed = place.run("w")
+    for version, (steps, said) in enumerate(_refused(place), start=2):
+        place.push("w", *steps)
+        with pytest.raises(UserError, match=said) as refused:
+            resumed(place, failed)
+        assert f"dalsegno restart w/1 --version {version} --from beginning" in (refused.value.hint or "")
+        unchanged = place.orchestrator.run(failed.id)
+        assert (unchanged.status, unchanged.version, unchanged.attempt) == (FAILED, 1, 1)
+        assert place.statuses(failed) == {"a": "SUCCEEDED", "b": "SUCCEEDED", "c": "FATALLY_FAILED"}
+    again = resumed(place, failed, restart=RestartFrom.BEGINNING)
+    assert (again.status, again.version) == (SUCCEEDED, version)
+    assert place.lines() == ["a", "b", "a", "x", "b", "c"]
+
+
+def test_restart_from_a_step_that_is_new(place: Place) -> None:
+    place.push("w", line(place, "a", "b"), line(place, "b"))
+    first = place.run("w")
+    place.push("w", line(place, "a", "new"), line(place, "new", "b"), line(place, "b"))
+    assert resumed(place, first, restart=RestartFrom.STEP, step="new").status is SUCCEEDED
+    assert place.lines() == ["a", "b", "new", "b"]
+
+
+def test_subworkflows_follow_to_their_active_version(either_place: Place) -> None:
+    place = either_place
+    place.push("leaf", line(place, "x", "y"), failing("y"))
+    place.push("child", subworkflow("sub", "leaf"))
+    place.push("w", subworkflow("sub", "child"))
+    failed = place.run("w")
+    place.push("leaf", line(place, "x", "y"), line(place, "y"))
+    assert place.finish(place.orchestrator.restart(failed.id)).status is FAILED
+    assert resumed(place, failed).status is SUCCEEDED
+    assert place.lines() == ["x", "y"]
+    assert [(run.number, run.version) for run in place.orchestrator.list_runs("leaf")] == [(1, 2)]
+
+
+def test_a_subworkflow_that_cannot_follow_fails_its_step(place: Place) -> None:
+    place.push("child", line(place, "x", "y"), failing("y"))
+    place.push("w", subworkflow("sub", "child"))
+    failed = place.run("w")
+    place.push("child", line(place, "other"))
+    again = resumed(place, failed)
+    assert again.status is FAILED
+    assert "child/1 cannot resume with version 2. Step 'x' has completed" in (again.reason or "")
+    assert resumed(place, failed, restart=RestartFrom.BEGINNING).status is SUCCEEDED
+    assert place.lines() == ["x", "other"]
+
+
+def test_versions_that_a_restart_names(place: Place) -> None:
+    place.push("w", failing("a"))
+    failed = place.run("w")
+    with pytest.raises(UnknownName, match="has no version 7"):
+        place.orchestrator.restart(failed.id, version="7")
+    place.push("w", line(place, "a"))
+    place.orchestrator.versions.activate("w", "1")
+    assert place.finish(place.orchestrator.restart(failed.id, version="active")).status is FAILED
+    assert place.finish(place.orchestrator.restart(failed.id, version="2")).status is SUCCEEDED

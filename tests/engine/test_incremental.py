@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 
 from dalsegno import Lake
+from dalsegno.cli import run_text
 from dalsegno.engine.captures import consumed_by
 from dalsegno.errors import CapturePending
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RestartFrom
 from dalsegno.store import captures, run_queries
 from tests.engine.dying import NEVER, start_and_work
-from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, shell, step, subworkflow
+from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, noop, shell, step, subworkflow
 from tests.engine.test_control import going_on
 from tests.steps.support import until
 from tests.store.crashes import killed_at
@@ -127,6 +128,28 @@ def test_when_there_is_nothing_new(place: Place, word: str, status: object, line
     assert place.run("w").status is status
     assert place.lines() == lines
     assert place.statuses()["write"] == {"skip": "UNSATISFIED", "continue": "SUCCEEDED"}.get(word, "NOT_CREATED")
+    shown = run_text.tree(place.orchestrator.run("w"), place.orchestrator.steps("w"), place.orchestrator.clock())
+    assert ("∅ write  Shell  UNSATISFIED  nothing new\n" in shown) is (word == "skip")
+    assert shown.count("nothing new") == {"skip": 2, "continue": 0}.get(word, 2)
+    listed = run_text.runs(place.orchestrator.list_runs("w"))
+    assert ("nothing new" in listed) is (word != "continue")
+
+
+def test_nothing_new_stays_nothing_new_in_another_version(place: Place) -> None:
+    with Lake.open(place.orchestrator.settings) as lake:
+        lake.catalog("lake").pyiceberg.create_namespace("db")
+        lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
+    place.push("w", capture("write"), job(place, "commit"), commit(), shell("other", "false", retry_policy=NO_RETRY))
+    failed = place.run("w")
+    place.push("w", capture("write", "more"), job(place, "commit"), commit(), shell("more", "true"), noop("other"))
+    assert place.finish(place.orchestrator.restart(failed.id, version="latest")).status is SUCCEEDED
+    assert place.statuses() == {
+        "capture": "SUCCEEDED",
+        "write": "UNSATISFIED",
+        "commit": "UNSATISFIED",
+        "more": "UNSATISFIED",
+        "other": "SUCCEEDED",
+    }
 
 
 def test_a_run_that_failed_leaves_its_capture_to_the_next(either_place: Place, lake: Lake) -> None:

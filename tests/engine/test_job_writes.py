@@ -15,6 +15,8 @@ from pyiceberg.table import Table
 
 from dalsegno import Lake
 from dalsegno import job as own
+from dalsegno.errors import UserError
+from dalsegno.model.runs import RestartFrom
 from dalsegno.steps.spark_sessions import catalog_conf
 from tests.engine.support import FAILED, SUCCEEDED, Place, foreach, shell, subworkflow
 from tests.engine.test_incremental import SCHEMA, append, capture, commit
@@ -263,6 +265,36 @@ def test_a_renamed_step_does_not_write_again(place: Place, lake: Lake) -> None:
     assert "the work of step 'write' of w was begun" in (run.reason or "")
     place.push("w", capture("write"), python(place, COPY, "commit"), commit())
     assert (place.run("w").status, ids(lake)) == (SUCCEEDED, [1])
+
+
+def test_a_restart_with_another_version_does_not_write_again(place: Place, lake: Lake) -> None:
+    """It is checked as a new run would be: the run itself has begun the work, but with another version."""
+    (place.folder / "fail").touch()
+    place.push("w", capture("write"), python(place, COPY, "commit"), commit())
+    append(lake, 1)
+    failed = place.run("w")
+    (place.folder / "fail").unlink()
+    renamed = python(place, COPY, "commit")
+    renamed["step"]["id"] = "load"
+    for restart in (RestartFrom.INCOMPLETE, RestartFrom.BEGINNING):
+        place.push("w", capture("load"), renamed, commit())
+        again = place.finish(place.orchestrator.restart(failed.id, version="latest", restart=restart))
+        assert (again.status, ids(lake)) == (FAILED, [1])
+        assert "the work of step 'write' of w was begun" in (again.reason or "")
+    place.push("w", capture("write"), python(place, COPY, "commit"), commit())
+    assert place.finish(place.orchestrator.restart(failed.id, version="latest")).status is SUCCEEDED
+    assert ids(lake) == [1]
+    assert not lake.store.captures(pending_only=True)
+
+
+def test_a_capture_that_is_another_one_is_not_taken_over(place: Place, lake: Lake) -> None:
+    (place.folder / "fail").touch()
+    place.push("w", capture("write"), python(place, COPY, "commit"), commit())
+    append(lake, 1)
+    failed = place.run("w")
+    place.push("w", capture("write", tables=("db.copies",)), python(place, COPY, "commit"), commit())
+    with pytest.raises(UserError, match="'capture' has completed, and captures or commits something else"):
+        place.orchestrator.restart(failed.id, version="latest")
 
 
 def test_iterations_write_each_their_own(place: Place, lake: Lake) -> None:

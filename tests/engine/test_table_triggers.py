@@ -408,6 +408,38 @@ def test_a_new_version_goes_on_where_the_old_one_was(watching_either: Watching) 
     assert [(run.version, run.status) for run in watching.started()] == [(2, SUCCEEDED)]
 
 
+def test_a_new_version_is_tried_at_once(watching_either: Watching) -> None:
+    """With the same changes, and without the back-off that runs of the version before have led to."""
+    watching = watching_either
+    failing = (capture("write"), job(watching.place, "commit", script="false"), commit())
+    watching.push(*failing)
+    for number in range(3):
+        append(watching.lake, number)
+        assert [run.status for run in watching.started()] == [FAILED]
+        watching.clock.ahead += 10 * MINUTE
+    watching.clock.ahead -= 10 * MINUTE
+    assert watching.started() == []
+    # The same text is no new version.
+    watching.push(*failing)
+    assert watching.started() == []
+    watching.push(capture("write"), job(watching.place, "commit", script="exit 1"), commit())
+    assert [(run.version, run.status) for run in watching.started()] == [(2, FAILED)]
+    assert watching.started() == []
+    watching.push()
+    assert [(run.version, run.status) for run in watching.started()] == [(3, SUCCEEDED)]
+    # The capture that was left is done, and what came since is next; then nothing is.
+    assert [(run.version, run.status) for run in watching.started()] == [(3, SUCCEEDED)]
+    assert watching.started() == []
+
+
+def test_a_new_version_is_not_tried_while_none_is_needed(watching: Watching) -> None:
+    watching.push()
+    append(watching.lake, 1)
+    assert [run.status for run in watching.started()] == [SUCCEEDED]
+    watching.push(capture("write"), job(watching.place, "commit"), commit())
+    assert watching.started() == []
+
+
 def test_only_what_changed_is_loaded(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     original = SqlCatalog.load

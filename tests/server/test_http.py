@@ -252,6 +252,16 @@ def test_stop_kill_and_restart(client: Client) -> None:
     assert client("POST", "/api/runs/w/1/kill")[1]["status"] == "FAILED"
 
 
+def test_restart_with_another_version(client: Client) -> None:
+    client.place.push("w", FAILING)
+    client.place.run("w")
+    client.place.push("w", noop("a"))
+    code, refused = client("POST", "/api/runs/w/1/restart", {"version": 7})
+    assert (code, refused["error"]["message"]) == (404, "w has no version 7.")
+    code, again = client("POST", "/api/runs/w/1/restart", {"version": "latest"})
+    assert (code, again["version"], again["attempt"]) == (202, 2, 2)
+
+
 MISTAKES: list[tuple[str, str, bytes | None, int, str]] = [
     ("GET", "/api/runs/nothing/1", None, 404, "There is no run 'nothing/1'"),
     ("POST", "/api/workflows/nothing/runs", None, 404, "There is no workflow 'nothing'."),

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
+from dalsegno.cli.log_capture import printed_logged, uncaught_logged
+from dalsegno.cli.output import exit_code
 from dalsegno.engine.about import about
+from dalsegno.errors import DalsegnoError
 from dalsegno.operations.printable import escaped
 from dalsegno.steps.secret_values import secret_values
 
 if TYPE_CHECKING:
     from dalsegno.settings import Settings
+
+log = logging.getLogger(__name__)
 
 #: What a record may be about.
 _FIELDS = ("run", "step", "attempt")
@@ -28,16 +34,45 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def set_up(settings: Settings, wanted: LogFormat | None) -> None:
-    """Log to standard error; as text on a terminal, as JSON elsewhere, unless told otherwise."""
+@contextmanager
+def logged(settings: Settings, wanted: LogFormat | None) -> Iterator[LogFormat]:
+    """Log to standard error; as text on a terminal, as JSON elsewhere, unless told otherwise.
+
+    As JSON, every line is a record, whoever wrote it: what libraries print, and the error that ends the process.
+    """
     chosen = wanted or (LogFormat.TEXT if sys.stderr.isatty() else LogFormat.JSON)
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        JsonLines(secret_values(settings)) if chosen is LogFormat.JSON else TextLines(secret_values(settings))
-    )
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    secrets = secret_values(settings)
+    is_json = chosen is LogFormat.JSON
+    with printed_logged() if is_json else nullcontext(sys.stderr) as stream, uncaught_logged():
+        handler = _Handler(stream)
+        handler.setFormatter(JsonLines(secrets) if is_json else TextLines(secrets))
+        logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+        for name in _QUIET:
+            logging.getLogger(name).setLevel(logging.WARNING)
+        try:
+            yield chosen
+        except DalsegnoError as error:
+            if not is_json:
+                raise
+            log.critical("%s: %s", error.code, " → ".join(filter(None, (error.message, error.hint))))
+            raise SystemExit(exit_code(error)) from None
+        except Exception as error:
+            if not is_json:
+                raise
+            log.critical("the server ended by an exception: %s", error, exc_info=True)
+            raise SystemExit(1) from None
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Nobody reads the log any more: to print that would lead to the next record, and so on."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+
+def is_json() -> bool:
+    """Whether this process logs as JSON."""
+    return any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers)
 
 
 class _Lines(logging.Formatter):

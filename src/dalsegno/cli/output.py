@@ -43,8 +43,11 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
             print(f"{error.code}: {error.message}", file=sys.stderr)
             if error.hint:
                 print(f"  → {error.hint}", file=sys.stderr)
-        code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
-        raise SystemExit(code) from None
+        raise SystemExit(exit_code(error)) from None
+
+
+def exit_code(error: DalsegnoError) -> int:
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from math import ceil
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.model.step_files import StepFile, Unstored
@@ -39,6 +41,7 @@ SIGNS = {
 #: Statuses of steps whose last attempt has failed, and how a step or a run ends that did.
 FAILED = ("USER_FAILED", "PLATFORM_FAILED", "TIMEOUT_FAILED", "COMPLETED_WITH_ERROR", "FATALLY_FAILED", "TIMED_OUT")
 ENDED_BADLY = ("FATALLY_FAILED", "FAILED", "TIMED_OUT")
+ENDED = (*ENDED_BADLY, "COMPLETED_WITH_ERROR")
 
 
 def lasted(started: datetime | None, ended: datetime | None, now: datetime | None = None) -> str:
@@ -119,11 +122,26 @@ def step_line(step: StepView, now: datetime) -> str:
         parts.append(_progress(step.progress))
     if step.status == "WAITING_FOR_SIGNALS" and step.signals:
         parts.append(f"for {', '.join(_wait(each) for each in step.signals if each.signal_id is None)}")
-    if step.again_at:
-        parts.append(f"again in {lasted(now, step.again_at) or 'a moment'}")
-    if step.failure and step.status in FAILED:
+    if step.reason:
+        parts.append(step.reason)
+    if step.again_at and step.failure:
+        parts.append(f"{_retry(step.failure, step.again_at, now)}: {brief(step.failure['message'])}")
+    elif step.failure and step.status in FAILED:
         parts.append(brief(step.failure["message"]))
     return "  ".join(parts)
+
+
+def _retry(failure: Mapping[str, Any], at: datetime, now: datetime) -> str:
+    """When a step is tried again, as a countdown of whole seconds, and how many attempts there are."""
+    seconds = ceil((at - now) / timedelta(seconds=1))
+    if seconds <= 0:
+        when = "now"
+    elif seconds < 100:  # noqa: PLR2004 - what one still counts in seconds
+        when = f"in {seconds} s"
+    else:
+        when = f"in {lasted(now, now + timedelta(seconds=seconds))}"
+    retry = failure.get("retry")
+    return f"retries {when} (attempt {retry['attempt']} of {retry['of']})" if retry else f"retries {when}"
 
 
 def brief(message: str) -> str:
@@ -152,21 +170,43 @@ def _progress(progress: Any) -> str:
     return f"{bar}{done}{f'/{total}' if total else ''} {unit or ''} {message or ''}".rstrip()
 
 
-def tree(run: RunView, steps: Sequence[StepView], now: datetime) -> str:
+def tree(
+    run: RunView,
+    steps: Sequence[StepView],
+    now: datetime,
+    *,
+    newest: int | None = None,
+    file: str | None = None,
+) -> str:
+    """A run with its steps. ``newest``: the workflow's newest version. ``file``: where the run's version came from."""
     lines = [run_line(run, now), *_below(steps, now, "  ")]
-    if run.reason:
+    if run.reason and run.status != "SUCCEEDED":
         lines += ["because " + run.reason.splitlines()[0], *("  " + line for line in run.reason.splitlines()[1:])]
-    lines += [f"  → {hint}" for hint in _hints(run, steps)]
+    lines += [f"  → {hint}" for hint in _hints(run, steps, newest, file)]
     return "\n".join(lines)
 
 
-def _hints(run: RunView, steps: Sequence[StepView]) -> Iterator[str]:
+def _hints(run: RunView, steps: Sequence[StepView], newest: int | None, file: str | None) -> Iterator[str]:
     """What to do about a run that did not succeed."""
     for step in steps:
         if step.failure and step.status in ENDED_BADLY and step.failure["hint"]:
             yield str(step.failure["hint"])
     if run.status in ENDED_BADLY:
         yield f"When that is mended: dalsegno restart {run.name}"
+        if newest is not None and newest > run.version:
+            yield f"With version {newest}, the newest: dalsegno restart {run.name} --latest"
+        elif file is not None:
+            yield f"If you edit the file: dalsegno push {quote(file)} && dalsegno restart {run.name} --latest"
+
+
+def newer_version(run: RunView, newest: int | None) -> str | None:
+    """A word to whoever restarts a run, and may have meant the version that was pushed since."""
+    if newest is None or newest <= run.version:
+        return None
+    return (
+        f"{run.name} resumes with version {run.version}; the newest is version {newest}. "
+        f"To resume with that one: dalsegno restart {run.name} --latest"
+    )
 
 
 def cut(lines: list[str], most: int) -> list[str]:
@@ -215,6 +255,10 @@ def event(found: Any) -> str:
     place = f" [{inside}]" if inside else ""
     again = f"  attempt {found['attempt']}" if (found["attempt"] or 1) > 1 else ""
     # A failure stays with its step until the next try has ended; it is told once.
-    failure = found["data"].get("failure") if what in FAILED else None
+    failure = found["data"].get("failure") if what in (*FAILED, "WAITING_FOR_SIGNALS") else None
+    retry = (failure or {}).get("retry") if what not in ENDED else None
     why = (failure or {}).get("message") or found["data"].get("reason") or ""
-    return f"{when}  {who}{place}  {what}{again}" + (f"  {brief(why)}" if why else "")
+    said = f"  {brief(why)}" if why else ""
+    if failure and retry:
+        said = f"  {_retry(failure, datetime.fromisoformat(retry['at']), found['happened_at'])}: {brief(why)}"
+    return f"{when}  {who}{place}  {what}{again}{said}"

@@ -54,7 +54,15 @@ def opened_run_reader(settings_file: Path | None, *, as_json: bool = False) -> I
             yield reader
 
 
-def run_here(orchestrator: Orchestrator, run: RunView, *, is_quiet: bool, after: int = 0) -> RunView:
+def tree_of(reader: RunReader, run: RunView, file: str | None = None) -> str:
+    """A run with its steps, and what to do next if it failed."""
+    newest = reader.versions.newest(run.workflow_id) if run.status.is_final else None
+    return run_text.tree(run, reader.steps(run.id), reader.clock(), newest=newest, file=file)
+
+
+def run_here(
+    orchestrator: Orchestrator, run: RunView, *, is_quiet: bool, after: int = 0, file: str | None = None
+) -> RunView:
     """Run steps in this process until the run has ended, and show what happens after an event.
 
     The first Ctrl-C stops the run. The second does not wait for that: the next process that works on runs sees to it.
@@ -74,7 +82,7 @@ def run_here(orchestrator: Orchestrator, run: RunView, *, is_quiet: bool, after:
 
     thread = threading.Thread(target=work, name="engine")
     thread.start()
-    shown = Shown(orchestrator, run.id, is_quiet=is_quiet, after=after)
+    shown = Shown(orchestrator, run.id, is_quiet=is_quiet, after=after, file=file)
     is_stopped = False
     with _interrupts(run.name) as interrupted:
         while not done.wait(_LOOK_SECONDS):
@@ -127,10 +135,13 @@ def watch(orchestrator: Orchestrator, reference: str, *, is_quiet: bool) -> RunV
 class Shown:
     """A live tree on a terminal; elsewhere a line for everything that happens."""
 
-    def __init__(self, orchestrator: Orchestrator, run_id: str, *, is_quiet: bool, after: int = 0) -> None:
+    def __init__(
+        self, orchestrator: Orchestrator, run_id: str, *, is_quiet: bool, after: int = 0, file: str | None = None
+    ) -> None:
         self.orchestrator = orchestrator
         self.run_id = run_id
         self.is_quiet = is_quiet
+        self.file = file
         self.is_live = sys.stdout.isatty() and not is_quiet
         self._last_event = after
         self._began = time.monotonic()
@@ -168,8 +179,7 @@ class Shown:
                 self.say(run_text.waits(run, other, is_attended=self.orchestrator.is_attended()))
 
     def _tree(self) -> list[str]:
-        run = self.orchestrator.run(self.run_id)
-        tree = run_text.tree(run, self.orchestrator.steps(self.run_id), self.orchestrator.clock())
+        tree = tree_of(self.orchestrator, self.orchestrator.run(self.run_id), self.file)
         # Before it is cut: what is escaped is longer.
         return escaped("\n".join([tree, *self._remarks])).split("\n")
 

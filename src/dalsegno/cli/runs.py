@@ -141,6 +141,7 @@ def run(
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text, running  # noqa: PLC0415
 
+        file: Path | None = None
         if Path(workflow).is_file() or Path(workflow).suffix in SUFFIXES:
             file, pushed = Path(workflow), orchestrator.push_file(Path(workflow))
             tell_warnings(pushed.warnings, file)
@@ -153,8 +154,9 @@ def run(
             return
         if not json:
             print(run_text.submitted(started), flush=True)
-        ended = running.run_here(orchestrator, started, is_quiet=json)
-        _finish(orchestrator, ended, as_json=json)
+        named = str(file) if file else None
+        ended = running.run_here(orchestrator, started, is_quiet=json, file=named)
+        _finish(orchestrator, ended, as_json=json, file=named)
 
 
 def _full_refresh(empty: list[str] | None, trust: list[str] | None, *, is_wanted: bool) -> FullRefresh | None:
@@ -173,13 +175,13 @@ def _leave_to_others(orchestrator: Orchestrator, started: RunView, *, as_json: b
     show(started, lambda run: run_text.left_to_others(run, is_attended=is_attended), as_json=as_json)
 
 
-def _finish(orchestrator: Orchestrator, ended: RunView, *, as_json: bool) -> None:
-    from dalsegno.cli import run_text  # noqa: PLC0415
+def _finish(orchestrator: Orchestrator, ended: RunView, *, as_json: bool, file: str | None = None) -> None:
+    from dalsegno.cli.running import tree_of  # noqa: PLC0415
 
     if as_json:
         print(to_json({"run": ended, "steps": orchestrator.steps(ended.id)}))
     elif not sys.stdout.isatty():
-        print(run_text.tree(ended, orchestrator.steps(ended.id), orchestrator.clock()))
+        print(tree_of(orchestrator, ended, file))
     raise typer.Exit(EXIT_CODES[ended.status])
 
 
@@ -206,14 +208,13 @@ def runs(
 def show_run(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
     """Show a run with its steps, iterations and failures."""
     with opened_run_reader(settings, as_json=json) as reader:
-        from dalsegno.cli import run_text  # noqa: PLC0415
+        from dalsegno.cli.running import tree_of  # noqa: PLC0415
 
         found = reader.run(run)
-        steps = reader.steps(found.id)
         if json:
-            print(to_json({"run": found, "steps": steps}))
+            print(to_json({"run": found, "steps": reader.steps(found.id)}))
         else:
-            print(run_text.tree(found, steps, reader.clock()))
+            print(tree_of(reader, found))
 
 
 def watch(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
@@ -337,6 +338,13 @@ def restart(
         str, typer.Option("--from", metavar="WHERE", help="incomplete (the default), beginning, or a step's id")
     ] = "incomplete",
     skip: Annotated[list[str] | None, typer.Option(metavar="STEP", help="count this step as done; repeatable")] = None,
+    latest: Annotated[
+        bool, typer.Option("--latest", help="Resume with the newest version of the workflow: --version latest.")
+    ] = False,
+    version: Annotated[
+        str | None,
+        typer.Option(help="Resume with this version: active, latest, default or a number. By default, the run's own."),
+    ] = None,
     wait: Wait = True,
     json: Json = False,
     settings: SettingsFile = None,
@@ -349,15 +357,33 @@ def restart(
         where = RestartFrom(start) if start in ("incomplete", "beginning") else RestartFrom.STEP
         step = start if where is RestartFrom.STEP else None
         before = orchestrator.run(run)
-        given = _params(params, orchestrator.versions.blueprint(before.workflow_id, before.version))
+        chosen = _chosen_version(version, is_latest=latest)
+        if chosen is None:
+            blueprint = orchestrator.versions.blueprint(before.workflow_id, before.version)
+        else:
+            blueprint = orchestrator.versions.named(before.workflow_id, chosen)
+        given = _params(params, blueprint)
         seen = orchestrator.last_event(before.id)
-        started = orchestrator.restart(before.id, restart=where, step=step, params=given, skip=skip or ())
+        started = orchestrator.restart(
+            before.id, restart=where, step=step, params=given, skip=skip or (), version=chosen
+        )
+        newest = orchestrator.versions.newest(before.workflow_id)
+        if chosen is None and (said := run_text.newer_version(started, newest)):
+            print(said, file=sys.stderr, flush=True)
         if not wait:
             _leave_to_others(orchestrator, started, as_json=json)
             return
         if not json:
             print(run_text.submitted(started), flush=True)
         _finish(orchestrator, running.run_here(orchestrator, started, is_quiet=json, after=seen), as_json=json)
+
+
+def _chosen_version(version: str | None, *, is_latest: bool) -> str | None:
+    from dalsegno.errors import UserError  # noqa: PLC0415
+
+    if is_latest and version not in (None, "latest"):
+        raise UserError(f"--latest and --version {version} name two versions.", hint="Give one of them.")
+    return "latest" if is_latest else version
 
 
 def pause(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:

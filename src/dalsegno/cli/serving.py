@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -19,6 +20,8 @@ from dalsegno.cli.runs import SettingsFile
 if TYPE_CHECKING:
     from dalsegno.cli.log_lines import LogFormat
     from dalsegno.operations.service import Role, Service
+
+log = logging.getLogger(__name__)
 
 #: How long a server that was told to end may take.
 _PATIENCE_SECONDS = 28.0
@@ -71,9 +74,8 @@ def serve(
 
         chosen = _roles(roles)
         loaded = settings_module.load(settings, listen=listen, probes=probes)
-        log_lines.set_up(loaded, _log_format(log_format))
         raise_descriptor_limit()
-        with Store.open(loaded.store) as store:
+        with log_lines.logged(loaded, _log_format(log_format)), Store.open(loaded.store) as store:
             service = Service(loaded, store, chosen)
             for each in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(each, lambda *_: _stop(service))
@@ -137,7 +139,12 @@ def _hand_over_first_token(service: Service) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    from dalsegno.cli.log_lines import is_json  # noqa: PLC0415 - not for --help
+
+    if is_json():
+        log.info("%s", text)
+    else:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _log_format(text: str | None) -> LogFormat | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from dalsegno.engine import iterations
 from dalsegno.engine.records import Facts, OpenRun, Report
+from dalsegno.engine.version_changes import change_version
 from dalsegno.model.messages import (
     Admit,
     ChildFinished,
@@ -52,7 +53,8 @@ def deliver(entry: Entry, run_id: str, message: Message) -> None:
             hold_workflow_of(entry, run_id)
             run = entry.open(run_id)
             if run.row["attempt"] < attempt:
-                restart(entry, run, Restarted(), changes)
+                asked = changes.get("initiator", {}).get("restart", {})
+                restart(entry, run, Restarted(is_version_named="version" in asked), changes)
         case EndRun(ending):
             end(entry, run_id, ending)
         case _:
@@ -116,13 +118,17 @@ def _begin(entry: Entry, run: OpenRun) -> None:
 
 
 def restart(entry: Entry, run: OpenRun, wish: Restarted, changes: Mapping[str, Any]) -> None:
-    """Let an ended run wait for its turn once more."""
+    """Let an ended run wait for its turn once more; ``changes`` may name another version, with its parameters."""
+    version = changes.get("version", run.row["version"])
+    if version != run.row["version"]:
+        change_version(entry, run, wish, version)
     initiator = {
-        **run.row["initiator"],
+        **changes.get("initiator", run.row["initiator"]),
         "restart": {
             "from": wish.restart.value,
             "step": wish.step_id,
             "skipped": {step_id: list(taken) for step_id, taken in wish.skipped.items()},
+            **({"version": version} if wish.is_version_named else {}),
         },
     }
     values = {

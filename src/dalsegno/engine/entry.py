@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,11 +14,13 @@ from dalsegno.engine import iterations, notices
 from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.permits import may_hold_permits
 from dalsegno.engine.records import Claim, Facts, OpenRun, Recorded, Report
+from dalsegno.engine.starting import RESTARTED
 from dalsegno.errors import DataError, UserError
 from dalsegno.model.captures import actor_of_run
 from dalsegno.model.messages import Admit, ChildFinished, EndChildren, Message, RestartRun
 from dalsegno.model.outcomes import Failed, FailureKind, Succeeded
 from dalsegno.model.runs import (
+    NOTHING_NEW,
     EndWanted,
     Flow,
     Happening,
@@ -149,7 +151,7 @@ class Entry:
         decision = advance(flow, happening, self.now)
         about = getattr(happening, "step_id", None)
         for state in decision.steps:
-            self._keep(run, flow, state, facts if state.step_id == about else Facts())
+            self.keep(run, flow, state, facts if state.step_id == about else Facts())
         was, ended_before = flow.status, flow.status.is_final
         if (flow.status, flow.ending) != (decision.status, decision.ending):
             self._changed_flows[flow.id] = flow
@@ -209,14 +211,7 @@ class Entry:
 
     def _commit_with_run(self, run: OpenRun, flow: Flow) -> None:
         """Move the checkpoints that no step moves; if that is refused, the captures have failed, and so has the run."""
-        found: dict[tuple[str, str], Any] = {}
-        for row in flows.steps_that(self.connection, run.id, run.blueprint.committed_with_run, StepStatus.SUCCEEDED):
-            found[row["flow_id"], row["step_id"]] = row["params"]
-        for key, change in self._steps.items():
-            # What is not stored yet.
-            if change.run_id == run.id and key[1] in run.blueprint.committed_with_run:
-                is_done = change.state.status is StepStatus.SUCCEEDED
-                found[key] = change.facts.get("params", found.get(key)) if is_done else None
+        found = self._params_of(run, run.blueprint.committed_with_run)
         ids = {key: (params or {}).get("capture_id", {}).get("value") for key, params in found.items()}
         captured = {key: capture_id for key, capture_id in ids.items() if capture_id}
         refusal = self._move_checkpoints(run, [*captured.values()])
@@ -225,11 +220,32 @@ class Entry:
         failure = {"kind": FailureKind.FATAL.value, "message": refusal.message, "hint": refusal.hint}
         for step_id in {run.blueprint.outermost(step_id) for _, step_id in captured}:
             state = replace(flow.steps[step_id], status=StepStatus.FATALLY_FAILED, failure=failure, taken=())
-            self._keep(run, flow, state, Facts())
+            self.keep(run, flow, state, Facts())
             flow.apply([state])
         flow.status = RunStatus.FAILED
 
-    def _keep(self, run: OpenRun, flow: Flow, state: StepState, facts: Facts) -> None:
+    def _params_of(self, run: OpenRun, step_ids: Set[str]) -> dict[tuple[str, str], Any]:
+        """The parameters of those of these steps that have succeeded, by flow and step."""
+        found: dict[tuple[str, str], Any] = {}
+        for row in flows.steps_that(self.connection, run.id, step_ids, StepStatus.SUCCEEDED):
+            found[row["flow_id"], row["step_id"]] = row["params"]
+        for key, change in self._steps.items():
+            # What is not stored yet.
+            if change.run_id == run.id and key[1] in step_ids:
+                is_done = change.state.status is StepStatus.SUCCEEDED
+                found[key] = change.facts.get("params", found.get(key)) if is_done else None
+        return found
+
+    def _has_found_nothing(self, run: OpenRun) -> bool:
+        """Whether no capture of a run found anything new, and so what follows them was not run."""
+        if not run.blueprint.captures:
+            return False
+        captured = [params for params in self._params_of(run, run.blueprint.captures).values() if params]
+        is_left_out = any(state.status is StepStatus.UNSATISFIED for state in run.flows[run.id].steps.values())
+        return bool(captured) and is_left_out and all(_found_nothing(params) for params in captured)
+
+    def keep(self, run: OpenRun, flow: Flow, state: StepState, facts: Facts) -> None:
+        """Save a step as it is now."""
         old, key = flow.steps.get(state.step_id), (flow.id, state.step_id)
         known = self._steps[key].facts if key in self._steps else {}
         told = {name: value for name in FACTS if (value := getattr(facts, name)) is not None}
@@ -249,7 +265,9 @@ class Entry:
             # Somebody may have waited for its permits.
             self.has_backlog = True
         is_news = state.status not in (StepStatus.CREATED, StepStatus.NOT_CREATED)
-        if is_news and (old is None or (old.status, old.attempt) != (state.status, state.attempt)):
+        # If not even its signals could be looked for, a step fails and stands as before.
+        has_failed = old is not None and state.failure is not None and state.failure != old.failure
+        if is_news and (old is None or has_failed or (old.status, old.attempt) != (state.status, state.attempt)):
             data = {"status": state.status.value} | ({"failure": dict(state.failure)} if state.failure else {})
             self.tell(run.id, "step", data, flow.id, state)
 
@@ -304,6 +322,8 @@ class Entry:
         reason = self._reason(flow)
         if flow.status is RunStatus.SUCCEEDED and (left := self._left_uncommitted(run)):
             flow.status, reason = RunStatus.FAILED, left
+        elif flow.status is RunStatus.SUCCEEDED and self._has_found_nothing(run):
+            reason = NOTHING_NEW
         self.end_run(run, flow.status, reason)
 
     def _left_uncommitted(self, run: OpenRun) -> str | None:
@@ -350,7 +370,7 @@ class Entry:
             runs.add_run(self.connection, {**values, "created_at": self.now})
             self.tell(values["id"], "run", {"status": RunStatus.CREATED.value})
         elif known["attempt"] < values["attempt"]:
-            changes = {name: values[name] for name in ("run_params", "params")}
+            changes = {name: values[name] for name in RESTARTED}
             self.send(values["id"], RestartRun(values["attempt"], changes))
             return
         self.send(values["id"], Admit(values["workflow_id"]))
@@ -408,6 +428,10 @@ class Entry:
 
     def _changed(self) -> bool:
         return bool(self._steps or self.new_flows or self._changed_flows or self.run_changes or self.events)
+
+
+def _found_nothing(params: Mapping[str, Any]) -> bool:
+    return (params.get("has_changes") or {}).get("value") is False
 
 
 def _flow_values(flow: Flow, now: datetime) -> dict[str, Any]:

@@ -30,6 +30,16 @@ log = logging.getLogger(__name__)
 
 #: How many runs are remembered, and for how long if nobody asks: others may finish a run, and nobody tells us.
 _KEPT, KEPT_SECONDS = 1000, 60.0
+#: How grave it is that a run or a step stands so.
+_LEVELS = {
+    "FAILED": logging.ERROR,
+    "FATALLY_FAILED": logging.ERROR,
+    "TIMED_OUT": logging.ERROR,
+    "USER_FAILED": logging.WARNING,
+    "PLATFORM_FAILED": logging.WARNING,
+    "TIMEOUT_FAILED": logging.WARNING,
+    "COMPLETED_WITH_ERROR": logging.WARNING,
+}
 #: How many messages are tried before they are left to those who are at them.
 _TRIED = 10
 
@@ -140,12 +150,16 @@ class Ledger:
 
 
 def _log(entry: Entry) -> None:
-    """What became of runs, and which attempts failed; the rest is for those who want to know all."""
+    """What became of runs, and which attempts failed; the rest is for those who want to know all.
+
+    A command shows that itself, and has the log of warnings only.
+    """
     for event in entry.events if log.isEnabledFor(logging.INFO) else ():
         run = entry.opened.get(event["run_id"])
         data, name = event["data"], f"{run.workflow_id}/{run.row['number']}" if run else event["run_id"]
-        failure = data.get("failure") or {}
-        level = logging.INFO if event["kind"] == "run" or failure else logging.DEBUG
+        level = _LEVELS.get(data.get("status"), logging.INFO if event["kind"] == "run" else logging.DEBUG)
+        # A failure stays with its step while that is tried again.
+        failure = (data.get("failure") or {}) if level > logging.INFO else {}
         said = ": ".join(filter(None, (data.get("status"), data.get("reason") or failure.get("message"))))
         extra = {"run": name, "step": event["step_id"], "attempt": event["attempt"]}
         log.log(level, "%s is %s", event["kind"], said, extra=extra)

@@ -86,19 +86,34 @@ def evaluated(scopes: Scopes, blueprint: Blueprint, row: dict[str, Any], now: da
     found = scope.evaluate().params
     scopes.check_given(run, scope, found)
     params = to_stored(found)
-    initiator = {**row["initiator"]}
+    initiator = {name: value for name, value in row["initiator"].items() if name != "timeout_seconds"}
     if blueprint.workflow.timeout is not None:
         initiator["timeout_seconds"] = timeout_of(blueprint.workflow.timeout, scope.text).total_seconds()
     return {**row, "params": params, "initiator": initiator}
 
 
 def restarted_with(
-    scopes: Scopes, blueprint: Blueprint, row: Mapping[str, Any], given: Mapping[str, Any], now: datetime
+    scopes: Scopes,
+    versions: tuple[Blueprint, Blueprint],
+    row: Mapping[str, Any],
+    given: Mapping[str, Any],
+    now: datetime,
 ) -> dict[str, Any]:
-    """The row of a run that is run again: what is given, all that is made of it, and what is IMMUTABLE is made anew."""
+    """The row of a run that is run again, with the version that it had and the one that it resumes with.
+
+    What is given, what is written otherwise, all that is made of these, and what is IMMUTABLE is made anew.
+    """
+    old, new = versions
     run_params = {**row["run_params"], **given}
-    definitions = run_definitions(blueprint.workflow.params, run_params)
+    definitions = run_definitions(new.workflow.params, run_params)
     immutable = {name for name, each in definitions.items() if each.mode is ParamMode.IMMUTABLE}
-    made_anew = affected(definitions, set(given), scopes.expressions) | immutable
+    was, is_now = old.workflow.params, new.workflow.params
+    rewritten = {name for name in {*was, *is_now} if was.get(name) != is_now.get(name)}
+    made_anew = affected(definitions, {*given, *rewritten}, scopes.expressions) | immutable
     kept = {name: param for name, param in row["params"].items() if name not in made_anew}
-    return evaluated(scopes, blueprint, {**row, "run_params": run_params, "params": kept}, now)
+    changed = {**row, "version": new.version, "run_params": run_params, "params": kept}
+    return evaluated(scopes, new, changed, now)
+
+
+#: What a restart changes of a run's row.
+RESTARTED = ("version", "run_params", "params", "initiator")

@@ -11,13 +11,14 @@ from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import handed_param
 from dalsegno.engine.starting import child_run_id, evaluated, full_refresh_of, new_run, restarted_with
 from dalsegno.engine.turn import Turn
+from dalsegno.engine.version_changes import carried_over
 from dalsegno.model.outcomes import Failed, FailureKind, Stopped, Succeeded
 from dalsegno.model.params import Param
-from dalsegno.model.runs import RestartFrom, RunStatus
+from dalsegno.model.runs import Restarted, RestartFrom, RunStatus
 from dalsegno.model.workflow import SubworkflowStep
 from dalsegno.spec.params.layers import handed_down
 from dalsegno.spec.params.stored import to_stored
-from dalsegno.store import run_queries, runs, workflows
+from dalsegno.store import flows, run_queries, runs, workflows
 
 
 class SubworkflowTurn(Turn):
@@ -59,9 +60,23 @@ class SubworkflowTurn(Turn):
             # Somebody has restarted it already.
             return row
         other = {name: given for name, given in handed.items() if row["run_params"].get(name) != given}
-        same_version = self.means.blueprint(row["workflow_id"], str(row["version"]))
-        changed = restarted_with(self.means.scopes, same_version, row, other, self.now)
-        return {**changed, "attempt": row["attempt"] + 1}
+        old = self.means.blueprint(row["workflow_id"], str(row["version"]))
+        # Whoever restarts a run as it was wants its subworkflows as they were.
+        new = blueprint if "version" in restart else old
+        if new.version != old.version:
+            self._refuse_version(row, old, new)
+        changed = restarted_with(self.means.scopes, (old, new), row, other, self.now)
+        # Those that it calls follow it.
+        below = {"version": new.version} if "version" in restart else {}
+        return {**changed, "attempt": row["attempt"] + 1, "initiator": {**changed["initiator"], "restart": below}}
+
+    def _refuse_version(self, row: Mapping[str, Any], old: Blueprint, new: Blueprint) -> None:
+        """Raise here, where the step can fail, if the subworkflow cannot resume with the new version."""
+        with self.means.store.database.reading() as connection:
+            known = flows.flow_row(connection, row["id"])
+            if known is not None:
+                flow = flows.load_flow(connection, known, old.root, is_paused=False)
+                carried_over(flow, Restarted(), old, new, f"{row['workflow_id']}/{row['number']}")
 
     def _new_child(self, blueprint: Blueprint, handed: Mapping[str, Any]) -> Mapping[str, Any]:
         with self.means.store.database.writing() as connection:

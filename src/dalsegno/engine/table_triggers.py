@@ -112,7 +112,7 @@ class TableTriggers:
     def _act(
         self, row: Row, duty: _Duty, found: Mapping[Watch, Unprocessed | None], now: datetime, *, is_open: bool
     ) -> datetime | None:
-        before = from_state(row["state"])
+        before = from_state(row["state"], row["active_version"])
         by_key = {watch.key: each for watch, each in found.items()}
         decision = decide(duty.rules, before, by_key, now, is_open=is_open)
         try:
@@ -139,7 +139,7 @@ class TableTriggers:
 
     def _remember(self, row: Row, memory: Memory) -> None:
         with self.store.database.writing() as connection:
-            state = {**row["state"], **to_state(memory)}
+            state = {**row["state"], **to_state(memory, row["active_version"])}
             triggers.change(connection, row, upto=memory.started_at, state=state)
 
 

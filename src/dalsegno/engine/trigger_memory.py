@@ -9,8 +9,10 @@ from dalsegno.clock import from_millis, to_millis
 from dalsegno.model.watching import Memory, Span, Waiting, key_of
 
 
-def to_state(memory: Memory) -> dict[str, Any]:
+def to_state(memory: Memory, version: int | None) -> dict[str, Any]:
+    """``version``: the one that was active, of which a run was started or not."""
     return {
+        "version": version,
         "starts": memory.starts,
         "started_ms": None if memory.started_at is None else to_millis(memory.started_at),
         "started_for": {key: list(span) for key, span in memory.started_for.items()},
@@ -22,14 +24,18 @@ def to_state(memory: Memory) -> dict[str, Any]:
     }
 
 
-def from_state(state: Mapping[str, Any]) -> Memory:
-    """Of one that has not remembered anything yet, too."""
+def from_state(state: Mapping[str, Any], version: int | None) -> Memory:
+    """Of one that has not remembered anything yet, too.
+
+    Another version may succeed where the one before failed: it is tried with what waits, and no back-off is left.
+    """
     started_ms = state.get("started_ms")
+    is_same = state.get("version") == version
     return Memory(
         starts=state.get("starts", 0),
         started_at=None if started_ms is None else from_millis(started_ms),
-        started_for={key: _span(span) for key, span in state.get("started_for", {}).items()},
-        in_vain=state.get("in_vain", 0),
+        started_for={key: _span(span) for key, span in state.get("started_for", {}).items()} if is_same else {},
+        in_vain=state.get("in_vain", 0) if is_same else 0,
         waiting={
             key: Waiting(_span(each["span"]), from_millis(each["since_ms"]), from_millis(each["last_ms"]))
             for key, each in state.get("waiting", {}).items()

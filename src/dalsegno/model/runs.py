@@ -17,6 +17,9 @@ from dalsegno.model.outcomes import Outcome
 from dalsegno.model.retries import Retries
 from dalsegno.model.workflow import FailureMode, Step
 
+#: Why a run that succeeded has not run all of its steps, and why they were not run: a capture found nothing.
+NOTHING_NEW = "nothing new"
+
 
 class RunStatus(StrEnum):
     """How a run or a flow stands."""
@@ -348,6 +351,8 @@ class Restarted:
     skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: By loop that did not complete: the iterations that did not.
     failed_iterations: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: Whether somebody chose the version. Subworkflows then resume with the version that a new call would take.
+    is_version_named: bool = False
 
 
 #: What may happen while a flow goes on.

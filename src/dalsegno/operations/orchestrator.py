@@ -23,7 +23,7 @@ from dalsegno.engine.machine import machine_name
 from dalsegno.engine.node import Node
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import Scopes
-from dalsegno.engine.starting import evaluated, failed, new_run, new_run_id, restarted_with
+from dalsegno.engine.starting import RESTARTED, evaluated, failed, new_run, new_run_id, restarted_with
 from dalsegno.engine.turn import Means
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
@@ -185,6 +185,8 @@ class Orchestrator(RunReader):
                         connection, [{"run_id": row["id"], "kind": "run", "data": data, "happened_at": now}]
                     )
                     notices.tell_of_end(connection, row, now)
+                    name = f"{workflow_id}/{row['number']}"
+                    log.error("run is %s: %s", row["status"], row["reason"], extra={"run": name})
                 runs.send(connection, row["id"], Admit(workflow_id), now)
             self.deliver()
             self.wake()
@@ -316,13 +318,18 @@ class Orchestrator(RunReader):
         step: str | None = None,
         params: Mapping[str, Any] | None = None,
         skip: Sequence[str] = (),
+        version: str | None = None,
     ) -> RunView:
-        """Run an ended run again: what did not complete, a step and what follows, or all of it."""
+        """Run an ended run again: what did not complete, a step and what follows, or all of it.
+
+        ``version``: resume with this version of the workflow, as ``start`` takes it; by default the one that it had.
+        """
         row = self._row(reference)
         name = f"{row['workflow_id']}/{row['number']}"
         if RunStatus(row["status"]) not in _RESTARTABLE:
             raise UserError(f"{name} is {row['status']}; only a run that has ended can be restarted.")
-        blueprint = self.versions.blueprint(row["workflow_id"], row["version"])
+        before = self.versions.blueprint(row["workflow_id"], row["version"])
+        blueprint = before if version is None else self.versions.named(row["workflow_id"], version)
         for each in (*([step] if step else []), *skip):
             if each not in blueprint.root.steps:
                 raise unknown_step(row["workflow_id"], each, blueprint.root.steps)
@@ -332,21 +339,31 @@ class Orchestrator(RunReader):
                 hint=f"To run it again: dalsegno restart {name} --from beginning",
             )
         if step is not None:
-            self._refuse_unreached(row, step)
+            # One that is new is reached if a step before it was.
+            is_new = step not in before.root.steps
+            self._refuse_unreached(row, step, blueprint.root.before[step] if is_new else [step])
         given = given_params(blueprint, params or {}, self.settings, ParamSource.RESTART)
-        changed = restarted_with(self.scopes, blueprint, row, given, self.clock())
-        changes = {name: changed[name] for name in ("run_params", "params")}
+        changed = restarted_with(self.scopes, (before, blueprint), row, given, self.clock())
         skipped = {each: tuple(blueprint.root.steps[each].successors) for each in skip}
-        self.ledger.restart(row["id"], Restarted(restart, step, skipped), self.clock(), changes)
+        wish = Restarted(restart, step, skipped, is_version_named=version is not None)
+        self.ledger.restart(row["id"], wish, self.clock(), {name: changed[name] for name in RESTARTED})
         self.deliver()
         return self.run(row["id"])
 
-    def _refuse_unreached(self, row: Mapping[str, Any], step: str) -> None:
+    def _refuse_unreached(self, row: Mapping[str, Any], step: str, reached_by: Sequence[str]) -> None:
         """A run cannot begin with a step that waits for others: nothing would ever start it."""
         name = f"{row['workflow_id']}/{row['number']}"
         with self.store.database.reading() as connection:
-            found = run_queries.step_row(connection, row["id"], step)
-        if found is None or found["status"] == StepStatus.NOT_CREATED.value:
+            rows = [run_queries.step_row(connection, row["id"], each) for each in reached_by]
+        is_new = step not in reached_by
+        reached = [
+            each
+            for each in rows
+            if each is not None
+            and each["status"] != StepStatus.NOT_CREATED.value
+            and (not is_new or StepStatus(each["status"]).is_complete)
+        ]
+        if reached_by and not reached:
             raise UserError(
                 f"{name} has not reached step {step!r}, so it cannot be restarted there.",
                 hint=f"Restart what did not complete: dalsegno restart {name}. See its steps: dalsegno show {name}",

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dalsegno.model.runs import RunStatus, StepStatus
+from dalsegno.model.runs import NOTHING_NEW, RunStatus, StepStatus
 from dalsegno.operations.plain_values import LEFT_OUT_IF_NONE
-from dalsegno.operations.stored_steps import StoredStep
+from dalsegno.operations.stored_steps import StoredStep, after
 from dalsegno.store import run_queries
 
 
@@ -63,6 +63,8 @@ class StepView:
     params: Mapping[str, Any] = field(default_factory=dict)
     outputs: Mapping[str, Any] = field(default_factory=dict)
     failure: Mapping[str, Any] | None = None
+    #: Why a step was not run, where that is known.
+    reason: str | None = None
     #: When a step that failed is tried again.
     again_at: datetime | None = None
     progress: Mapping[str, Any] | None = None
@@ -95,6 +97,8 @@ def run_view(row: Mapping[str, Any], *, is_repeated: bool = False) -> RunView:
     )
 
 
+#: How a step stands that has failed and waits for its next attempt.
+_TRIED_AGAIN = (*(status for status in StepStatus if status.is_to_be_retried), StepStatus.WAITING_FOR_SIGNALS)
 #: Iterations that are shown with their steps.
 _MOST_INSIDE = 5
 
@@ -104,6 +108,7 @@ def step_views(connection: Any, flow_id: str, steps: Sequence[StoredStep]) -> li
     rows = {row["step_id"]: row for row in run_queries.steps_of_flow(connection, flow_id)}
     waits = _waits(connection, flow_id) if any(step.has_signals for step in steps) else {}
     found = []
+    quiet = _with_nothing_new(steps, rows)
     for step in steps:
         row = rows.get(step.id)
         if row is None:
@@ -122,7 +127,8 @@ def step_views(connection: Any, flow_id: str, steps: Sequence[StoredStep]) -> li
                 params=row["params"] or {},
                 outputs=row["outputs"] or {},
                 failure=row["failure"],
-                again_at=row["ready_at"] if StepStatus(row["status"]).is_to_be_retried else None,
+                reason=NOTHING_NEW if step.id in quiet else None,
+                again_at=row["ready_at"] if row["failure"] and StepStatus(row["status"]) in _TRIED_AGAIN else None,
                 progress=row["progress"],
                 iterations=iterations,
                 run=f"{handle['workflow']}/{handle['number']}" if "child" in handle else None,
@@ -131,6 +137,20 @@ def step_views(connection: Any, flow_id: str, steps: Sequence[StoredStep]) -> li
             )
         )
     return found
+
+
+def _with_nothing_new(steps: Sequence[StoredStep], rows: Mapping[str, Any]) -> set[str]:
+    """The steps that were not run because a capture before them found nothing new."""
+    captures = {
+        step.id
+        for step in steps
+        if step.is_capture
+        and step.id in rows
+        and rows[step.id]["status"] == StepStatus.SUCCEEDED.value
+        and ((rows[step.id]["params"] or {}).get("has_changes") or {}).get("value") is False
+    }
+    left_out = {step_id for step_id, row in rows.items() if row["status"] == StepStatus.UNSATISFIED.value}
+    return after(steps, captures) & left_out if captures else set()
 
 
 def _waits(connection: Any, flow_id: str) -> dict[str, list[WaitView]]:

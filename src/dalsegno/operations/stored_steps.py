@@ -6,12 +6,13 @@ workflow takes the whole language.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 #: What a step that does something by itself is wrapped in; others are wrapped in what they are.
 _JOB = "step"
+_CAPTURES = frozenset({"ipcapture", "icdc"})
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,11 @@ class StoredStep:
     has_signals: bool
     #: Of a loop: the steps that it repeats.
     inside: tuple[StoredStep, ...] = ()
+    successors: tuple[str, ...] = ()
+
+    @property
+    def is_capture(self) -> bool:
+        return self.type.lower() in _CAPTURES
 
 
 def stored_steps(definition: Mapping[str, Any]) -> tuple[StoredStep, ...]:
@@ -38,7 +44,13 @@ def _steps(wrapped: Sequence[Mapping[str, Any]]) -> tuple[StoredStep, ...]:
         ((kind, step),) = each.items()
         type_ = step["type"] if kind == _JOB else kind
         found.append(
-            StoredStep(step["id"], type_, bool(step.get("signal_dependencies")), _steps(step.get("steps", ())))
+            StoredStep(
+                step["id"],
+                type_,
+                bool(step.get("signal_dependencies")),
+                _steps(step.get("steps", ())),
+                tuple((step.get("transition") or {}).get("successors") or ()),
+            )
         )
     return tuple(found)
 
@@ -48,3 +60,15 @@ def with_loops(steps: Sequence[StoredStep], loop: str | None = None) -> Iterator
     for step in steps:
         yield step, loop
         yield from with_loops(step.inside, step.id)
+
+
+def after(steps: Sequence[StoredStep], step_ids: Iterable[str]) -> set[str]:
+    """All steps of one flow that come after these."""
+    successors = {step.id: step.successors for step in steps}
+    found: set[str] = set()
+    waiting = list(step_ids)
+    while waiting:
+        new = [each for each in successors[waiting.pop()] if each not in found]
+        found.update(new)
+        waiting += new
+    return found

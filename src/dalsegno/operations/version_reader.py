@@ -36,6 +36,12 @@ class VersionReader:
             raise UnknownName(f"There is no workflow {workflow_id!r}.", hint=meant)
         return dict(row)
 
+    def newest(self, workflow_id: str) -> int | None:
+        """The number of the newest version; None if the workflow is deleted."""
+        with self.database.reading() as connection:
+            row = run_queries.workflow_row(connection, workflow_id)
+        return row["latest_version"] if row else None
+
     def of(self, workflow_id: str) -> list[dict[str, Any]]:
         """Newest first."""
         row = self.row(workflow_id)

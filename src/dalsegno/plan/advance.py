@@ -370,8 +370,10 @@ class _Advance:
         kind = failed.kind
         again = next_try(kind, state.tried, report.retries)
         if again is not None and self.ending in (None, Ending.DRAIN):
-            tried, wait = again
+            tried, wait, last = again
             ready_at = self.now if failed.at_once else self.now + wait
+            retry = {"attempt": state.attempt + 1, "of": state.attempt + last, "at": ready_at.isoformat()}
+            state = replace(state, failure={**(state.failure or {}), "retry": retry})
             # If not even its signals could be looked for, that is what is tried again.
             is_to_wait = state.status is StepStatus.WAITING_FOR_SIGNALS
             status = state.status if is_to_wait else WAITING[kind]

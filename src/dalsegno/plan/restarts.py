@@ -10,32 +10,33 @@ from dalsegno.model.runs import Flow, Graph, Restarted, RestartFrom, StepState, 
 
 def repeated(flow: Flow, wish: Restarted) -> Iterator[StepState]:
     """The steps that are run again, or skipped, each as it is before the flow goes on."""
-    to_repeat = _to_repeat(flow, wish)
-    for step_id in to_repeat:
+    again = to_repeat(flow, wish)
+    for step_id in again:
         state = flow.steps[step_id]
         # What is before a loop may give it something else this time, such as new rows: then all of it is run again.
-        is_kept = wish.restart is not RestartFrom.BEGINNING and not ancestors(flow.graph, step_id) & to_repeat
+        is_kept = wish.restart is not RestartFrom.BEGINNING and not ancestors(flow.graph, step_id) & again
         if step_id in wish.skipped:
-            yield replace(_fresh(state), status=StepStatus.SKIPPED, taken=wish.skipped[step_id])
+            yield replace(fresh(state), status=StepStatus.SKIPPED, taken=wish.skipped[step_id])
         elif is_kept and step_id in wish.failed_iterations and state.loop is not None:
             loop = replace(state.loop, open=0, worst=None, again=wish.failed_iterations[step_id])
-            yield replace(_fresh(state), loop=loop)
+            yield replace(fresh(state), loop=loop)
         else:
-            yield _fresh(state)
+            yield fresh(state)
 
 
-def _to_repeat(flow: Flow, wish: Restarted) -> set[str]:
+def to_repeat(flow: Flow, wish: Restarted) -> set[str]:
+    """Of the steps that were reached, those that do not keep their results."""
     match wish.restart:
         case RestartFrom.BEGINNING:
             return set(flow.steps)
         case RestartFrom.INCOMPLETE:
             begin = {state.step_id for state in flow.steps.values() if not state.status.is_complete}
         case RestartFrom.STEP:
-            begin = {wish.step_id} if wish.step_id in flow.steps else set()
-    return begin | (descendants(flow.graph, begin) & set(flow.steps))
+            begin = {wish.step_id} if wish.step_id is not None and wish.step_id in flow.graph.steps else set()
+    return (begin | descendants(flow.graph, begin)) & set(flow.steps)
 
 
-def _fresh(state: StepState) -> StepState:
+def fresh(state: StepState) -> StepState:
     """Attempts and fences are counted on, so that nothing of an old attempt is taken for the new one's."""
     return replace(
         state,

@@ -17,8 +17,11 @@ WAITING = {
 }
 
 
-def next_try(kind: FailureKind, tried: Tries, retries: Retries) -> tuple[Tries, timedelta] | None:
-    """What was tried with this one counted, and how long to wait before it; None if there is to be none."""
+def next_try(kind: FailureKind, tried: Tries, retries: Retries) -> tuple[Tries, timedelta, int] | None:
+    """What was tried with this one counted, how long to wait before it, and how many are left with it.
+
+    None if there is to be none.
+    """
     match kind:
         case FailureKind.USER:
             retry, so_far, counted = retries.error, tried.user, replace(tried, user=tried.user + 1)
@@ -28,4 +31,4 @@ def next_try(kind: FailureKind, tried: Tries, retries: Retries) -> tuple[Tries, 
             retry, so_far, counted = retries.timeout, tried.timeout, replace(tried, timeout=tried.timeout + 1)
         case FailureKind.FATAL:
             return None
-    return (counted, retry.wait(so_far)) if so_far < retry.limit else None
+    return (counted, retry.wait(so_far), retry.limit - so_far) if so_far < retry.limit else None

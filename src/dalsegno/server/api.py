@@ -185,12 +185,13 @@ def _end(orchestrator: Orchestrator, request: Request, fields: Fields, ending: E
 
 
 def restart_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
-    _refuse_others(fields, "params")
+    _refuse_others(fields, "params", "version")
     run = orchestrator.run(request.path_params["run"])
     if not run.status.is_final:
         error = UserError(f"{run.name} goes on: it is {run.status}.", hint="It can be restarted once it has ended.")
         return 409, {"error": error_fields(error)}
-    return 202, orchestrator.restart(run.id, params=_typed(fields, "params", dict, None))
+    version = None if fields.get("version") is None else str(fields["version"])
+    return 202, orchestrator.restart(run.id, params=_typed(fields, "params", dict, None), version=version)
 
 
 # What was sent.

@@ -151,7 +151,7 @@ _STATE = (
 
 
 def load_flow(connection: Connection, row: Row, graph: Graph, *, is_paused: bool) -> Flow:
-    """A flow with the states of its steps, from its row."""
+    """A flow with the states of its steps, from its row; steps of an earlier version of the workflow are left out."""
     found = asking.rows(connection, select(*(steps.c[name] for name in _STATE)).where(steps.c.flow_id == row["id"]))
     parent = (row["parent_flow"], row["parent_step"], row["iteration"]) if row["parent_flow"] else None
     flow = Flow(
@@ -163,7 +163,7 @@ def load_flow(connection: Connection, row: Row, graph: Graph, *, is_paused: bool
         is_paused,
         parent=parent,
     )
-    flow.apply(state_of(each) for each in found)
+    flow.apply(state_of(each) for each in found if each["step_id"] in graph.steps)
     return flow
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 
+from dalsegno.model.captures import CaptureState
 from dalsegno.model.work_units import Statement, StatementState, TableState, UnitKey, UnitState, WorkUnit
+from dalsegno.store.tables import captures
 from dalsegno.store.work_tables import work_statements, work_unit_captures, work_units
 
 
@@ -24,6 +26,12 @@ def behind(connection: Connection, capture_ids: Iterable[str]) -> list[WorkUnit]
     """Those that consume one of these captures and were not undone; oldest first."""
     ids = select(work_unit_captures.c.unit_id).where(work_unit_captures.c.capture_id.in_(list(capture_ids)))
     return _matching(connection, work_units.c.id.in_(ids), _is_not_undone())
+
+
+def behind_pending(connection: Connection) -> list[WorkUnit]:
+    """Those that consume a capture which nobody has settled, and were not undone; oldest first."""
+    states = [state.value for state in CaptureState if state.is_pending]
+    return behind(connection, connection.scalars(select(captures.c.id).where(captures.c.state.in_(states))))
 
 
 def ids_behind(connection: Connection, capture_ids: Iterable[str]) -> list[str]:
