@@ -18,6 +18,7 @@ WORKFLOW = """Workflow:
         type: Shell
         shell: {file: '${word}.sh'}
   params: {word: say}
+  dag: parallel
 """
 WARNING = (
     "w.yaml:11:23: warning: shell.file is only known at run time: the file is read then, "
@@ -88,4 +89,4 @@ def test_validate_without_settings_that_can_be_read(run: Commands) -> None:
     (run.folder / "dalsegno.toml").write_text("nonsense = 1\n")
     done = run("validate", "w.yaml")
     assert done.code == 0
-    assert "w.yaml:1:1: warning: the files of steps are not checked: " in done.err
+    assert "w.yaml:1:1: warning: files of steps and channels of alerts are not checked: " in done.err

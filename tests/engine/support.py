@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView, StepView
-from dalsegno.settings import load
+from dalsegno.settings import ChannelSettings, load
 from dalsegno.store import Store
 
 Json = dict[str, Any]
+#: That workflows of tests may send alerts to.
+CHANNELS = ("ops", "more", "mail")
 
 
 def noop(step_id: str, *then: str, **fields: Any) -> Json:
@@ -73,7 +75,8 @@ class Place:
 
     @classmethod
     def at(cls, folder: Path, url: str | None = None) -> Place:
-        settings = load(working_folder=folder, environment={}, store=url)
+        channels = {name: ChannelSettings(name, url="http://localhost/hook") for name in CHANNELS}
+        settings = replace(load(working_folder=folder, environment={}, store=url), notifications=channels)
         return cls(folder, Orchestrator(settings, Store.open(settings.store), actor="ada"))
 
     def push(self, workflow_id: str, *steps: Json, properties: Json | None = None, **fields: Any) -> None:

@@ -114,7 +114,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         ('{"a": 1,\n "a": 2}', "2:2: the key 'a' is given twice; the first one is in line 1"),
         ("a:\n\tb: 1", "2:1: found character that cannot start any token; indent with spaces, not with tabs"),
         ("a: @x", "1:4: found character that cannot start any token; put the text in quotes"),
-        ("a: b: c", "1:5: mapping values are not allowed in this context; put a text that holds ': ' in quotes"),
+        ("a: b: c", "1:5: a ':' isn't expected here; put a text that holds ': ' in quotes"),
         ("a: \0", "1:4: the character U+0000 may not be in a document"),
         ("a: 1\nb: \x07", "2:4: the character U+0007 may not be in a document"),
         ("a: \ud800", "1:4: the character U+D800 may not be in a document"),

@@ -455,10 +455,10 @@ def test_a_flood_is_cut() -> None:
     [
         (
             in_workflow("run_stratgy: sequential"),
-            "3:3: 'run_stratgy' is no field, and becomes a parameter; did you mean 'run_strategy'?",
+            "3:3: 'run_stratgy' isn't a field, so it becomes a parameter; did you mean 'run_strategy'?",
         ),
         (
-            jobs("id: a, type: NoOp, query: x", "id: b, type: Spark, spark: {script: '${qeury}'}"),
+            jobs("id: a, type: NoOp, query: x", "id: b, type: Spark, spark: {script: '${qeury}'}", dag="a -> b"),
             "5:33: no parameter 'qeury' is in sight; did you mean 'query'?",
         ),
         (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dalsegno.model.captures import Capture
+from dalsegno.spec.step_outputs import OF_BOTH_ENDS, OF_CAPTURE, OF_RANGE, OF_SOURCE
 from dalsegno.steps.incremental import outputs_of
 from tests.store.examples import MEMBERS, PLAYBACK, capture
 
@@ -45,3 +46,10 @@ def test_ranges_of_several_sources(kind: str, low: Any, high: Any) -> None:
     for one, other in ((low, high), (high, low)):
         found = outputs_of(captured(ranged(one), ranged(other)), is_resumed=False)
         assert (found["min_v"], found["max_v"]) == (low, high)
+
+
+def test_checks_know_every_output() -> None:
+    """A reference to an output that checks do not know would be refused before a run."""
+    details = {"partitions": [], "ranges": {"v": {"type": "int", "min": 1, "max": 2, "unknown_because": None}}}
+    known = {*OF_CAPTURE, *OF_SOURCE, *OF_BOTH_ENDS, *(f"{name}_v" for name in OF_RANGE)}
+    assert outputs_of(captured(details), is_resumed=False).keys() <= known

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.capture import chosen_names, renames, views
@@ -53,6 +53,11 @@ class Request:
     wish: Wish
     #: What the change table is to be called, if that is not left to us.
     target: TableName | None = None
+    #: The key columns of tables that have others than the manner says.
+    keys: Mapping[TableName, tuple[str, ...]] = field(default_factory=dict)
+
+    def manner_of(self, table: TableName) -> Manner:
+        return replace(self.manner, keys=self.keys[table]) if table in self.keys else self.manner
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def capture(lake: Lake, request: Request) -> Captured | NothingNew:
     for attempt in range(_ATTEMPTS):
         pending = _pending(lake, request)
         if pending is not None:
-            check_columns([lake.load(table) for table in request.tables], request.wish, request.manner)
+            check_columns([lake.load(table) for table in request.tables], request.wish, request.manner_of)
             if request.target is not None:
                 chosen_names.make_room(lake, pending)
             return Captured(_finish(lake, pending, request.wish), is_resumed=True)
@@ -115,7 +120,7 @@ def _answers(pending: Capture, request: Request) -> bool:
     """Whether a pending capture is what was asked for: the same tables, branch and kind of start."""
     return {captured.table for captured in pending.tables} == set(request.tables) and all(
         captured.upto.branch == request.branch
-        and captured.manner.asks_like(request.manner)
+        and captured.manner.asks_like(request.manner_of(captured.table))
         and request.target in (None, captured.change_table)
         and (not isinstance(request.end, AfterSnapshot) or captured.upto.snapshot_id == request.end.snapshot_id)
         and (request.start is None or captured.is_full == isinstance(request.start, Full))
@@ -128,7 +133,7 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
     # One moment for all tables, taken before the first is loaded: each then has all it held at that moment.
     end = request.end or (Since(to_millis(lake.clock())) if len(request.tables) > 1 else None)
     loaded = [lake.load(table) for table in request.tables]
-    check_columns(loaded, request.wish, request.manner)
+    check_columns(loaded, request.wish, request.manner_of)
     increments = []
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)
@@ -142,7 +147,7 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
             start=start,
             end=end,
             bound=request.bound,
-            manner=request.manner,
+            manner=request.manner_of(table.name),
         )
         if increment.root is not None and not adds_everything(table.files, increment.root):
             raise unproven_beginning(table.name, request.consumer, increment.root)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
@@ -28,6 +28,7 @@ from dalsegno.iceberg.schemas import RawSchema, is_newly_required, schema_of, un
 from dalsegno.iceberg.swaps import swaps_between
 from dalsegno.model.captures import ChangeKind, Manner, Role
 from dalsegno.model.snapshots import History, Snapshot
+from dalsegno.model.tables import TableName
 from dalsegno.plan.forecast import Cost
 from dalsegno.plan.increments import Increment, Treatment, goes_on, whole_table
 
@@ -47,13 +48,14 @@ class Wish:
     is_refresh: bool = False
 
 
-def check_columns(tables: Sequence[LoadedTable], wish: Wish, manner: Manner) -> None:
+def check_columns(tables: Sequence[LoadedTable], wish: Wish, manner_of: Callable[[TableName], Manner]) -> None:
     """Refuse a range of a column that none of the tables has, and a key that one has not, before anything is done."""
     layouts = [Layout(table.metadata, table.metadata.get("current-schema-id", 0)) for table in tables]
     for name in wish.range_columns:
         if not any(layout.has_column(name) for layout in layouts):
             layouts[0].column(name)
     for table, layout in zip(tables, layouts, strict=True):
+        manner = manner_of(table.name)
         for key in manner.keys:
             layout.column(key)
         if manner.compares_ends and (reason := unspeakable(layout.top_columns(), manner)):

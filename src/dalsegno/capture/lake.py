@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from dalsegno import settings as settings_module
-from dalsegno.capture import capturing, checking, chosen_names, planning, rebuilding
+from dalsegno.capture import capturing, checking, chosen_names, missing_tables, planning, rebuilding
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import checked_consumer
 from dalsegno.capture.details import Wish
+from dalsegno.capture.key_columns import Keys, keys_by_table
 from dalsegno.capture.lake_reader import LakeReader
 from dalsegno.capture.queries import query_of
 from dalsegno.capture.renames import refuse_pending_elsewhere, standing
@@ -100,7 +101,7 @@ class Lake(LakeReader):
         partitions: bool | None = None,
         changes: str | None = None,
         operations: Sequence[str] | None = None,
-        keys: Sequence[str] = (),
+        keys: Keys = (),
         mode: str | None = None,
         target: str | None = None,
         is_refresh: bool = False,
@@ -112,12 +113,14 @@ class Lake(LakeReader):
         moment) leaves what came later for the next capture, and so do ``max_snapshots`` and ``max_bytes``; ``ranges``
         names columns whose smallest and largest value are wanted; ``partitions`` lists the touched partitions, by
         default if there are few files. ``mode`` "view" makes a view of the source's history instead of a change table.
+        ``keys`` are the columns that tell rows apart: of every table, or by table, as a mapping or as ``table:column``.
         ``target`` is what the change table is to be called; captures come under the same name one after the other.
         ``is_refresh``: what is written for the capture takes the place of what was written before.
         """
         names, chosen = self._names(tables), None if target is None else self.name(target)
         if chosen is not None:
             chosen_names.check(chosen, names)
+        shared, own = keys_by_table(keys, names, self.name)
         request = capturing.Request(
             tables=names,
             consumer=checked_consumer(consumer),
@@ -125,9 +128,10 @@ class Lake(LakeReader):
             start=_start(start),
             end=None if upto is None else parse_end(upto),
             bound=Bound(max_snapshots, max_bytes),
-            manner=manner_of(changes, operations, keys, mode),
+            manner=manner_of(changes, operations, shared, mode, has_keys=own.keys() >= set(names)),
             wish=Wish(tuple(ranges), partitions, is_refresh),
             target=chosen,
+            keys=own,
         )
         return Changes.of(self, request, capturing.capture(self, request))
 
@@ -154,20 +158,23 @@ class Lake(LakeReader):
         branch: str = MAIN,
         changes: str | None = None,
         operations: Sequence[str] | None = None,
-        keys: Sequence[str] = (),
+        keys: Keys = (),
         mode: str | None = None,
         lookback_days: int = 14,
         event_time: str | None = None,
     ) -> list[planning.TablePlan]:
         """What a capture of the same parameters would do, and what it would cost, without doing it."""
+        names = self._names(tables)
+        shared, own = keys_by_table(keys, names, self.name)
         question = planning.Question(
-            tables=self._names(tables),
+            tables=names,
             consumer=checked_consumer(consumer),
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
             bound=Bound(max_snapshots, max_bytes),
-            manner=manner_of(changes, operations, keys, mode),
+            manner=manner_of(changes, operations, shared, mode, has_keys=own.keys() >= set(names)),
+            keys=own,
             lookback_days=lookback_days,
             event_time=event_time,
         )
@@ -321,7 +328,11 @@ class Lake(LakeReader):
         return sorted(name for namespace in opened.namespaces() for name in opened.tables(namespace))
 
     def load(self, name: TableName) -> LoadedTable:
-        return self.catalog(name.catalog).load(name)
+        catalog = self.catalog(name.catalog)
+        try:
+            return catalog.load(name)
+        except UnknownName as error:
+            raise missing_tables.explained(error, name, catalog, self.settings) from error
 
     def remove_change_tables(self, capture: Capture) -> None:
         """Drop the change tables and delete the files that the capture wrote; borrowed files are not ours."""

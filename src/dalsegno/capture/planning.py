@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,11 @@ class Question:
     manner: Manner
     lookback_days: int
     event_time: str | None
+    #: The key columns of tables that have others than the manner says.
+    keys: Mapping[TableName, tuple[str, ...]] = field(default_factory=dict)
+
+    def manner_of(self, table: TableName) -> Manner:
+        return replace(self.manner, keys=self.keys[table]) if table in self.keys else self.manner
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class TablePlan:
 def plan(lake: Lake, question: Question) -> list[TablePlan]:
     end = question.end or (Since(to_millis(lake.clock())) if len(question.tables) > 1 else None)
     loaded = [lake.load(name) for name in question.tables]
-    check_columns(loaded, Wish(), question.manner)
+    check_columns(loaded, Wish(), question.manner_of)
     starts = [question.start or start_of_abandoned(lake, question.consumer, table) for table in loaded]
     return [
         _TablePlanner(lake, replace(question, start=start), table, end).plan()
@@ -201,7 +206,8 @@ class _TablePlanner:
         return self.history.position(self.history.head) if self.history.head else None
 
     def _increment(self) -> tuple[Increment | None, DataError | UserError | None]:
-        name, consumer, manner = self.table.name, self.question.consumer, self.question.manner
+        name, consumer = self.table.name, self.question.consumer
+        manner = self.question.manner_of(name)
         if self.unknown_standing is not None:
             return None, self.unknown_standing
         try:
@@ -240,7 +246,7 @@ class _TablePlanner:
                 after,
                 self.history.head,
                 is_first=False,
-                manner=self.question.manner,
+                manner=self.question.manner_of(self.table.name),
             )
         except (DataError, UserError):
             return None

@@ -84,7 +84,11 @@ Operations = Annotated[
 ]
 Keys = Annotated[
     list[str] | None,
-    typer.Option("--key", metavar="COLUMN", help="a column that tells rows apart, to know updates; repeatable"),
+    typer.Option(
+        "--key",
+        metavar="COLUMN",
+        help="a column that tells rows apart, to know updates; of one table alone as TABLE:COLUMN; repeatable",
+    ),
 ]
 CaptureMode = Annotated[
     str | None,

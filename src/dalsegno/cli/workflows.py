@@ -101,15 +101,16 @@ def _checked(file: str, templates: list[str]) -> _Report:
         types = StepTypes(templates=dict.fromkeys(templates, TEMPLATE))
         found = read(data, file=file, types=types, now=utc_now())
         problems = Problems()
-        _check_files(found, problems)
+        _check_settings(found, problems)
         problems.refuse(file)
     except InvalidWorkflow as error:
         return _Report(file, error.problems, refusal=error.message)
     return _Report(file, (*found.warnings, *problems.warnings), found.definition.workflow)
 
 
-def _check_files(found: ReadWorkflow, problems: Problems) -> None:
-    """Look for the files that steps name, which start from where the settings are."""
+def _check_settings(found: ReadWorkflow, problems: Problems) -> None:
+    """Look for the files that steps name, which start from where the settings are, and for channels of alerts."""
+    from dalsegno.operations.channels import check_channels  # noqa: PLC0415
     from dalsegno.operations.step_files import files_of_workflow  # noqa: PLC0415
     from dalsegno.settings import load  # noqa: PLC0415
     from dalsegno.spec.nodes import Mark  # noqa: PLC0415
@@ -118,9 +119,16 @@ def _check_files(found: ReadWorkflow, problems: Problems) -> None:
         settings = load()
     except SettingsError as error:
         # They may need variables that are only there in production.
-        problems.add(f"the files of steps are not checked: {error.message.removesuffix('.')}", Mark(1, 1), warning=True)
+        problems.add(
+            f"files of steps and channels of alerts are not checked: {error.message.removesuffix('.')}",
+            Mark(1, 1),
+            warning=True,
+        )
         return
     files_of_workflow(found.definition.workflow, found.marks, settings, problems)
+    # Where there are none at all, those of production are most likely elsewhere.
+    is_warning = not settings.notifications
+    check_channels(found.definition, found.marks, settings, problems, is_warning=is_warning)
 
 
 def read_file(file: str) -> bytes:

@@ -339,7 +339,7 @@ class Catalog:
             yield
         except (DalsegnoError, ConcurrentChange):
             raise
-        except NoSuchTableError as error:
+        except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise UnknownName(
                 f"Catalog {self.settings.name!r} could not {doing}: there is no such table.",
                 hint=f"See what is there: dalsegno catalogs tables {self.settings.name}",

@@ -113,9 +113,17 @@ EVERY_OPERATION = frozenset({Operation.APPEND, Operation.OVERWRITE, Operation.DE
 
 
 def manner_of(
-    changes: str | None, operations: Iterable[str] | None, keys: Iterable[str], mode: str | None = None
+    changes: str | None,
+    operations: Iterable[str] | None,
+    keys: Iterable[str],
+    mode: str | None = None,
+    *,
+    has_keys: bool = False,
 ) -> Manner:
-    """The manner that a user means: what is wanted and which operations are expected, each implying the other."""
+    """The manner that a user means: what is wanted and which operations are expected, each implying the other.
+
+    ``has_keys``: every table has keys of its own.
+    """
     named = None if operations is None else frozenset(_word(Operation, word, "operation") for word in operations)
     if changes is not None:
         kind = _word(ChangeKind, changes, "kind of changes")
@@ -124,7 +132,7 @@ def manner_of(
     if named is None:
         named = frozenset({Operation.APPEND}) if kind is ChangeKind.ADDED else EVERY_OPERATION
     named_keys = tuple(keys)
-    if kind is ChangeKind.KEYS and not named_keys:
+    if kind is ChangeKind.KEYS and not named_keys and not has_keys:
         raise UserError(
             "A capture of changed keys needs to know the keys.", hint="Name the columns that identify a row."
         )

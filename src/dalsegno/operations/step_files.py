@@ -16,7 +16,9 @@ from dalsegno.settings import Settings
 from dalsegno.spec.documents import BYTES
 from dalsegno.spec.nodes import NOWHERE, Mark
 from dalsegno.spec.problems import Problems
+from dalsegno.spec.reference_checks import StepReferences
 from dalsegno.spec.step_files import NamedFile, named_files
+from dalsegno.spec.step_references import in_text
 from dalsegno.steps.fields import allowed_path
 from dalsegno.steps.file_fields import NOTEBOOK, FileFields, file_fields, file_name, is_sql
 
@@ -47,7 +49,28 @@ def files_of_workflow(workflow: Workflow, marks: Marks, settings: Settings, prob
     for step in workflow.all_steps():
         if isinstance(step, JobStep):
             reader.read(step.id, step.params, fields_of(step.type))
+    _check_references(workflow, reader.found(), marks, problems)
     return reader.found()
+
+
+def _check_references(workflow: Workflow, found: FoundFiles, marks: Marks, problems: Problems) -> None:
+    """References in files of SQL for Spark, in which the values of parameters are filled in."""
+    made_here = {step.id for step in workflow.all_steps() if isinstance(step, JobStep) and step.sub_type is None}
+    judge = StepReferences(workflow)
+    for file in found.files:
+        block, _, name = file.field.partition(".")
+        if (
+            file.step_id not in made_here
+            or block != "spark"
+            or file.digest is None
+            or not is_sql(file.field, file.name)
+        ):
+            continue
+        mark = marks.get(("field", file.step_id, block, name), NOWHERE)
+        for reference in in_text(found.contents[file.digest]):
+            if fault := judge.fault(file.step_id, reference):
+                message = f"{file.name}: {fault.message}"
+                problems.add(message, mark, f"{file.step_id}.{file.field}", fault.hint, warning=fault.is_warning)
 
 
 def files_of_template(template: JobTemplate, marks: Marks, settings: Settings, problems: Problems) -> FoundFiles:

@@ -11,6 +11,7 @@ from dalsegno.engine.blueprints import Blueprint
 from dalsegno.errors import Problem, UserError
 from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.arming import arm
+from dalsegno.operations.channels import check_channels
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.references import ReferencedFiles
 from dalsegno.operations.step_files import files_of_workflow
@@ -59,6 +60,7 @@ class Versions(VersionReader):
         definition = with_files(read.definition, ReferencedFiles.beside(folder or self.settings.root, self.settings))
         problems = Problems()
         found = files_of_workflow(definition.workflow, read.marks, self.settings, problems)
+        check_channels(definition, read.marks, self.settings, problems)
         problems.refuse(file)
         workflow_id, written = definition.workflow.id, canonical.to_json(definition)
         with self.store.database.writing() as connection:

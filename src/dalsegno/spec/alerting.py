@@ -10,22 +10,25 @@ from typing import Any
 from dalsegno.model.alerting import Alerting
 from dalsegno.spec.durations import duration
 from dalsegno.spec.fields import Fields
-from dalsegno.spec.nodes import plain
+from dalsegno.spec.nodes import Mark, plain
 from dalsegno.spec.problems import meant
 
+Marks = dict[tuple[str, ...], Mark]
+#: Of the places of channels.
+CHANNEL = "channel"
 #: Each with how long may pass, if it is about time.
 _CHANNELS = {"on_failure": None, "on_late": "complete_within", "on_lag": "max_lag"}
 _CHANNEL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LONGEST = timedelta(days=120)
 
 
-def read_alerting(fields: Fields) -> dict[str, Any]:
-    """What was written, checked as far as it is ours."""
+def read_alerting(fields: Fields, marks: Marks) -> dict[str, Any]:
+    """What was written, checked as far as it is ours; ``marks`` gets the place of each channel."""
     inner = fields.mapping("alerting")
     if inner is None:
         return {}
     for name, limit in _CHANNELS.items():
-        _check_channels(inner, name)
+        _check_channels(inner, name, marks)
         if limit is not None:
             _check_limit(inner, limit)
             _check_both(inner, name, limit)
@@ -37,8 +40,9 @@ def read_alerting(fields: Fields) -> dict[str, Any]:
     return found
 
 
-def _check_channels(fields: Fields, name: str) -> None:
+def _check_channels(fields: Fields, name: str, marks: Marks) -> None:
     for text, mark in fields.texts(name):
+        marks.setdefault((CHANNEL, text), mark)
         if not _CHANNEL.fullmatch(text):
             fields.problems.add(
                 f"{text!r} cannot be the name of a channel",

@@ -7,13 +7,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from dalsegno.model.params import ParamDefinition, ParamDefinitions, ParamType
-from dalsegno.model.workflow import ForeachStep, JobStep, Step, SubworkflowStep, WhileStep, Workflow
-from dalsegno.spec import pasted_code
+from dalsegno.model.workflow import ForeachStep, JobStep, RetryPolicy, Step, SubworkflowStep, WhileStep, Workflow
+from dalsegno.spec import block_checks, pasted_code, reference_checks
 from dalsegno.spec.captures import IP_CAPTURE, WrittenCapture, committed_by, is_capture, written_captures
 from dalsegno.spec.names import SEPARATOR
+from dalsegno.spec.params.literals import all_references
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading.context import Reading
+from dalsegno.spec.reading.params import name_in
 from dalsegno.spec.reading.steps import LOOP_PARAMS, SUBWORKFLOW_ID
+from dalsegno.spec.step_references import of_conditions, references_in, references_of
 from dalsegno.spec.watching import watch_name
 
 #: Maestro allows 300; a run of a thousand parallel steps is nothing special here.
@@ -31,9 +34,12 @@ def check(workflow: Workflow, reading: Reading) -> None:
         _commit(step, reading)
         _call(step, workflow, reading)
         pasted_code.check(step, reading)
+        block_checks.check_step(step, reading.marks, reading.problems)
     _uncommitted(workflow, reading)
     _watched(workflow, reading)
     _references(workflow, reading)
+    reference_checks.check(workflow, reading)
+    _lookalikes(workflow, reading)
 
 
 def _unique_ids(reading: Reading) -> None:
@@ -159,3 +165,23 @@ def _texts(definition: ParamDefinition) -> Iterator[str]:
                     yield from _texts(entry)
                 elif isinstance(entry, str):
                     yield entry
+
+
+def _limits(step: Step) -> Iterator[str]:
+    """The texts of its timeout and of its retry policy, which may refer to parameters."""
+    policy = step.retry_policy if isinstance(step, JobStep) else RetryPolicy()
+    for value in (step.timeout, *vars(policy).values(), *vars(policy.backoff).values()):
+        if isinstance(value, str):
+            yield value
+
+
+def _lookalikes(workflow: Workflow, reading: Reading) -> None:
+    """A misspelt field is easily taken for a parameter; what a text refers to is meant as one."""
+    used = {each.name for each in references_in(workflow.params)}
+    for step in workflow.all_steps():
+        used |= {each.name for each in (*references_of(step), *of_conditions(step))}
+        used.update(all_references(list(_limits(step))))
+    for key, path, hint in reading.lookalikes:
+        if name_in(key) not in used:
+            message = f"{key.text!r} isn't a field, so it becomes a parameter"
+            reading.problems.add(message, key.mark, path, hint, warning=True)

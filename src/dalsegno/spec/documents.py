@@ -143,9 +143,35 @@ def _stop_at(error: yaml.MarkedYAMLError, text: str, problems: Problems) -> NoRe
         hint = "put the text in quotes"
     elif "mapping values" in (error.problem or ""):
         hint = "put a text that holds ': ' in quotes"
+        if ":" not in line[: mark.column - 1] and before.strip():
+            # The first colon of its line: the line above holds a value, or lacks a colon.
+            hint = f"indent this line like line {mark.line - 1}, or end the key there with ':'"
     elif _REFERENCE.search(line):
         hint = "put ${…} in quotes where it stands between brackets"
-    problems.stop(error.problem or "this is no YAML", mark, hint)
+    message, advice = _in_words(error, lines, mark)
+    problems.stop(message, mark, hint or advice)
+
+
+def _in_words(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> tuple[str, str | None]:
+    """What the parser did not find, in words of people who do not write parsers."""
+    problem = error.problem or "this isn't YAML"
+    begun = error.context_mark
+    if begun is not None and "unexpected end of stream" in problem and "quoted" in (error.context or ""):
+        return f"the quote that opens in line {begun.line + 1} isn't closed", None
+    if begun is None or "did not find expected" not in problem:
+        return problem.replace("mapping values are not allowed in this context", "a ':' isn't expected here"), None
+    line = lines[mark.line - 1] if mark.line <= len(lines) else ""
+    where = f"in line {begun.line + 1}"
+    if "flow" in (error.context or ""):
+        bracket = "]" if "sequence" in (error.context or "") else "}"
+        return f"a bracket that opens {where} isn't closed before this: expected ',' or {bracket!r}", None
+    is_list = "block collection" in (error.context or "")
+    what = "a list whose items begin with '- '" if is_list else "a mapping of 'key: value' lines"
+    indent, expected = len(line) - len(line.lstrip()), begun.column
+    message = f"wrong indentation or a missing ':': expected the next line of {what} that begins {where}"
+    if not line.strip():
+        return message, None
+    return message, f"this line begins in column {indent + 1}, those of line {begun.line + 1} in column {expected + 1}"
 
 
 def _mark(mark: yaml.Mark) -> Mark:

@@ -6,7 +6,7 @@ returned, so that one problem does not hide the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar
@@ -158,12 +158,11 @@ class Fields:
         """What nobody asked for."""
         return (entry for name, entry in self.node.entries.items() if name not in self._known)
 
-    def warn_of_rest(self) -> None:
-        """Where fields that are not known are parameters, a misspelt one is easily taken for one."""
+    def lookalikes(self, instead: Callable[[str, Collection[str]], str | None]) -> Iterator[tuple[Scalar, str]]:
+        """What nobody asked for and may be a misspelt field, with a hint: ``instead`` gives one, by the known names."""
         for key, _ in islice(self.rest(), _LOOKED_AT):
-            if hint := meant(key.text, self._known, cutoff=0.85):
-                message = f"{key.text!r} is no field, and becomes a parameter"
-                self.problems.add(message, key.mark, f"{self.path}.{key.text}", hint, warning=True)
+            if hint := instead(key.text, self._known):
+                yield key, hint
 
     def refuse_rest(self, what: str) -> None:
         for key, _ in self.rest():

@@ -8,6 +8,7 @@ from typing import Any
 
 from dalsegno.model.templates import JobTemplate
 from dalsegno.spec import canonical, documents, expressions, names
+from dalsegno.spec.block_checks import check_params
 from dalsegno.spec.fields import Fields, kind_of
 from dalsegno.spec.nodes import MapNode, Mark, Node, from_plain, plain
 from dalsegno.spec.problems import Problems, meant
@@ -33,6 +34,8 @@ def read_with_marks(text: str | bytes, *, file: str = "template", types: StepTyp
     root = documents.read(text, problems)
     reading = Reading(problems, types or StepTypes())
     template = _template(root, reading) if root is not None else None
+    if template is not None:
+        check_params(template.step_type, "", template.params, reading.marks, problems)
     lines = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text).splitlines()
     expressions.check(reading.expressions, lines, problems)
     problems.refuse(file)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from dalsegno.errors import Problem
 from dalsegno.model.workflow import Definition, Workflow
 from dalsegno.spec import checks, documents, expressions
+from dalsegno.spec.inferred_order import with_inferred_order
 from dalsegno.spec.nodes import Mark, from_plain
 from dalsegno.spec.params.checks import problems_of
 from dalsegno.spec.params.sel import Sel
@@ -41,10 +42,13 @@ def read(
         raise AssertionError("a text without a document must have a problem")
     reading = Reading(problems, types or StepTypes())
     definition = read_definition(root, reading)
+    definition = replace(definition, workflow=with_inferred_order(definition.workflow, reading))
     checks.check(definition.workflow, reading)
     lines = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text).splitlines()
     expressions.check(reading.expressions, lines, problems)
     problems.refuse(file)
+    for message, mark, hint in reading.notes:
+        problems.add(message, mark, hint=hint, warning=True)
     if now is not None:
         _check_values(definition.workflow, reading, now)
         problems.refuse(file)

@@ -17,13 +17,13 @@ from typing import ClassVar
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.model.outcomes import FailureKind
+from dalsegno.spec.blocks import CONTAINER_ENGINES
 from dalsegno.steps.contract import Work
 from dalsegno.steps.environment import OUTPUT_FILE, job_environment, job_files
 from dalsegno.steps.fields import Fields, allowed_path
 from dalsegno.steps.processes import TEMPORARY_FAILURE, ProcessRunner
 from dalsegno.steps.supervision import Job
 
-ENGINES = ("docker", "podman")
 #: By which the clients find their server and their configuration.
 CLIENT_VARIABLES = (
     *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"),
@@ -44,9 +44,6 @@ class ContainerRunner(ProcessRunner):
     """``container: {image: …, command: […], args: […]}``."""
 
     name: ClassVar[str] = "Container"
-    fields: ClassVar[frozenset[str]] = frozenset(
-        {"image", "command", "args", "env", "volumes", "cpu", "memory", "workdir", "user", "network", "engine"}
-    )
     exit_codes: ClassVar[Mapping[int, FailureKind]] = {
         TEMPORARY_FAILURE: FailureKind.PLATFORM,
         CLIENT_FAILED: FailureKind.PLATFORM,
@@ -54,7 +51,7 @@ class ContainerRunner(ProcessRunner):
     output_file: ClassVar[str] = f"{SHARED}/{OUTPUT_FILE}"
 
     def job(self, work: Work) -> Job:
-        fields = Fields(work, "container", self.fields)
+        fields = Fields(work, "container")
         image = fields.required("image")
         if not _IMAGE.fullmatch(image):
             raise UserError(f"container.image is {image!r}, expected the name of an image.")
@@ -120,10 +117,10 @@ def volume(text: str, work: Work) -> str:
 
 def working_engine(wanted: str | None, environment: Mapping[str, str]) -> str:
     """The client that was asked for, or the first that answers."""
-    if wanted is not None and wanted not in ENGINES:
-        raise UserError(f"container.engine is {wanted!r}, expected one of {', '.join(ENGINES)}.")
+    if wanted is not None and wanted not in CONTAINER_ENGINES:
+        raise UserError(f"container.engine is {wanted!r}, expected one of {', '.join(CONTAINER_ENGINES)}.")
     seen = []
-    for name in [wanted] if wanted else ENGINES:
+    for name in [wanted] if wanted else CONTAINER_ENGINES:
         program = shutil.which(name, path=environment.get("PATH"))
         if program is None:
             seen.append(f"there is no {name}")

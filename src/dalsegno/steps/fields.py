@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import UserError
 from dalsegno.settings import Settings
+from dalsegno.spec.blocks import fields_of
 from dalsegno.steps.contract import Work
 from dalsegno.steps.file_fields import file_name
 from dalsegno.steps.own_files import refuse_own
@@ -54,7 +55,9 @@ class SourceFile:
 class Fields:
     """The fields of one type's block; what is misspelt or of the wrong kind is refused by name."""
 
-    def __init__(self, work: Work, block: str, known: frozenset[str]) -> None:
+    def __init__(self, work: Work, block: str, known: Collection[str] | None = None) -> None:
+        """``known`` are the fields of a type of another package; those of built-in types are declared already."""
+        known = (fields_of(block) or {}).keys() if known is None else known
         values = work.params.get(block, {})
         if not isinstance(values, Mapping):
             raise UserError(
@@ -65,7 +68,7 @@ class Fields:
         self.settings = work.settings
         self._pushed_file = work.pushed_file
         self.values: Mapping[str, Any] = values
-        for name in values.keys() - known:
+        for name in values.keys() - set(known):
             close = difflib.get_close_matches(name, known, n=1)
             meant = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(sorted(known))}."
             raise UserError(f"There is no field {block}.{name}.", hint=meant)
@@ -113,6 +116,15 @@ class Fields:
                     "are taken.",
                 )
         return variables
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """True or false; also one that a parameter brought along as a text."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or str(value).lower() in ("true", "false"):
+            return str(value).lower() == "true"
+        raise UserError(f"{self.block}.{name} is {value!r}, expected true or false.")
 
     def seconds(self, name: str, default: float) -> float:
         value = self.values.get(name, default)

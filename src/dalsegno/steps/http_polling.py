@@ -28,8 +28,6 @@ from dalsegno.steps.http_requests import answer_to, headers_of, http_fields, met
 
 DEFAULT_EVERY = 5.0
 
-_POLL_FIELDS = frozenset({"url", "headers", "every", "cancel"})
-_CANCEL_FIELDS = frozenset({"url", "method"})
 _IDEMPOTENCY_KEY = "Idempotency-Key"
 _ACCEPTED = 202
 #: Where a handle holds what the first answer said.
@@ -153,10 +151,10 @@ class _Step:
     @classmethod
     def of(cls, work: Work) -> _Step:
         fields = http_fields(work)
-        polling = _inner(work, "http.poll", fields.mapping("poll"), _POLL_FIELDS)
+        polling = _inner(work, "http.poll", fields.mapping("poll"))
         cancelling = None
         if polling.values.get("cancel") is not None:
-            cancelling = _inner(work, "http.poll.cancel", polling.mapping("cancel"), _CANCEL_FIELDS)
+            cancelling = _inner(work, "http.poll.cancel", polling.mapping("cancel"))
             method_of(cancelling, "DELETE")
         every = polling.seconds("every", DEFAULT_EVERY)
         return cls(work, fields, polling, cancelling, every, AttemptLog(work.log, work.secrets, limit=work.log_limit))
@@ -236,8 +234,8 @@ class _Looks:
         return Progress(self.number, unit="looks", message=self.said)
 
 
-def _inner(work: Work, name: str, values: dict[str, Any], known: frozenset[str]) -> Fields:
-    return Fields(replace(work, params={name: values}), name, known)
+def _inner(work: Work, name: str, values: dict[str, Any]) -> Fields:
+    return Fields(replace(work, params={name: values}), name)
 
 
 def _told(answer: Mapping[str, Any] | Failed, request: str) -> str:

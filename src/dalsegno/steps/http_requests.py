@@ -13,14 +13,13 @@ from typing import Any
 from dalsegno.errors import UserError
 from dalsegno.model.outcomes import Failed, FailureKind
 from dalsegno.spec import sel
+from dalsegno.spec.blocks import HTTP_METHODS
 from dalsegno.steps import http_job
 from dalsegno.steps.contract import Work
 from dalsegno.steps.environment import job_environment
 from dalsegno.steps.fields import Fields
 from dalsegno.steps.outputs import read_outputs
 
-FIELDS = frozenset({"url", "method", "headers", "body", "timeout", "follow_redirects", "poll"})
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 DEFAULT_SECONDS = 30.0
 COMMAND = (sys.executable, "-I", "-S", http_job.__file__)
 #: What its exit codes mean.
@@ -37,7 +36,7 @@ def http_fields(work: Work) -> Fields:
     """What the step says, ``state_expr`` included if it has one, or an error about it."""
     if isinstance(expression := work.params.get("state_expr"), str):
         sel.parse(expression)
-    return Fields(work, "http", FIELDS)
+    return Fields(work, "http")
 
 
 def request_of(work: Work, fields: Fields) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def request_of(work: Work, fields: Fields) -> dict[str, Any]:
         "headers": headers_of(fields),
         "body": body_of(fields),
         "timeout": fields.seconds("timeout", DEFAULT_SECONDS),
-        "follow": fields.text("follow_redirects") != "false",
+        "follow": fields.flag("follow_redirects", default=True),
         "allow": list(work.settings.http_allow),
         # What no other host may get.
         "secrets": list(work.secrets),
@@ -85,8 +84,8 @@ def answer_to(work: Work, request: Mapping[str, Any]) -> Mapping[str, Any] | Fai
 
 def method_of(fields: Fields, default: str) -> str:
     method = (fields.text("method") or default).upper()
-    if method not in METHODS:
-        raise UserError(f"{fields.block}.method is {method!r}, expected one of {', '.join(METHODS)}.")
+    if method not in HTTP_METHODS:
+        raise UserError(f"{fields.block}.method is {method!r}, expected one of {', '.join(HTTP_METHODS)}.")
     return method
 
 

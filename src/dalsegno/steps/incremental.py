@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import consumer_of_workflow
+from dalsegno.capture.key_columns import Keys
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import DalsegnoError, UserError
 from dalsegno.hints import in_step
@@ -22,28 +23,12 @@ from dalsegno.iceberg.values import order_of, partition_path
 from dalsegno.model.captures import Capture, CapturedTable, Role, actor_of_run, run_of_actor
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
+from dalsegno.spec.blocks import CONTINUE, FAIL, SKIP
 from dalsegno.steps.contract import Finished, Work
 from dalsegno.steps.fields import Fields
 from dalsegno.store import run_queries
 
 COMMIT_BLOCK = "ip_commit"
-_CAPTURE_FIELDS = frozenset(
-    {
-        "capture_mode",
-        "data_operations",
-        "changes",
-        "keys",
-        "range_columns",
-        "branch",
-        "from",
-        "upto",
-        "max_snapshots",
-        "max_bytes",
-        "consumer",
-        "when_nothing_new",
-    }
-)
-_SKIP, _FAIL, _CONTINUE = "skip", "fail", "continue"
 #: Predicates of each source, about its own columns; and what they are of a capture that does not tell.
 _FILTERS = {
     "partition_filter": EVERYTHING,
@@ -75,7 +60,6 @@ class CaptureRunner(_AtOnce):
 
     name: ClassVar[str] = "IpCapture"
     block: ClassVar[str] = "ip_capture"
-    fields: ClassVar[frozenset[str]] = _CAPTURE_FIELDS | {"source_tables"}
 
     def tables(self, fields: Fields) -> tuple[list[str], str | None]:
         """The sources, and what the change table is to be called if that is not left to us."""
@@ -85,9 +69,9 @@ class CaptureRunner(_AtOnce):
         return tables, None
 
     def outcome(self, work: Work) -> Outcome:
-        fields = Fields(work, self.block, self.fields)
-        quiet = fields.text("when_nothing_new") or _SKIP
-        if quiet not in (_SKIP, _FAIL, _CONTINUE):
+        fields = Fields(work, self.block)
+        quiet = fields.text("when_nothing_new") or SKIP
+        if quiet not in (SKIP, FAIL, CONTINUE):
             raise UserError(f"{self.block}.when_nothing_new is {quiet!r}, expected skip, fail or continue.")
         with Lake.open(work.settings) as lake:
             lake.actor = actor_of_run(work.workflow_id, work.run_number)
@@ -110,7 +94,6 @@ class IcdcRunner(CaptureRunner):
 
     name: ClassVar[str] = "ICDC"
     block: ClassVar[str] = "icdc"
-    fields: ClassVar[frozenset[str]] = _CAPTURE_FIELDS | {"sourceTable", "source_table", "targetTable", "target_table"}
 
     def tables(self, fields: Fields) -> tuple[list[str], str | None]:
         source, target = fields.one_of("sourceTable", "source_table"), fields.one_of("targetTable", "target_table")
@@ -123,7 +106,7 @@ class CommitRunner(_AtOnce):
     name: ClassVar[str] = "IpCommit"
 
     def outcome(self, work: Work) -> Outcome:
-        fields = Fields(work, COMMIT_BLOCK, frozenset({"capture_step"}))
+        fields = Fields(work, COMMIT_BLOCK)
         capture_id = work.filled(f"${{{fields.required('capture_step')}.capture_id}}").text
         if not capture_id:
             _say(work, ["There was nothing new, so there is nothing to commit."])
@@ -151,10 +134,21 @@ def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target:
         ranges=fields.texts("range_columns"),
         changes=fields.text("changes"),
         operations=[word.lower() for word in fields.texts("data_operations")] or None,
-        keys=fields.texts("keys"),
+        keys=_keys(fields),
         mode=fields.text("capture_mode"),
         target=target,
     )
+
+
+def _keys(fields: Fields) -> Keys:
+    """Columns of all sources, or lists of columns by source."""
+    given = fields.values.get("keys")
+    if not isinstance(given, Mapping):
+        return fields.texts("keys")
+    return {
+        table: [fields.plain(f"keys.{table}", column) for column in (of if isinstance(of, list) else [of])]
+        for table, of in given.items()
+    }
 
 
 def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
@@ -177,14 +171,14 @@ def _told(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]
     if changes.capture is None:
         looked = ", ".join(str(increment.table) for increment in changes.increments)
         _say(work, [f"Nothing new in {looked} for {changes.consumer}."])
-        if quiet == _FAIL:
+        if quiet == FAIL:
             return Failed(FailureKind.FATAL, f"There is nothing new in {looked} for {changes.consumer}.")
         nothing = {"has_changes": False, "capture_id": "", "change_table": "", "rows": 0, "files": 0, "bytes": 0}
         nothing["is_full"] = False
         names = [increment.table.identifier[-1] for increment in changes.increments]
         filters = {f"{name}{suffix}": NOTHING for name in _FILTERS for suffix in _suffixes(names)}
         filters |= {f"range_filter_{_plain(column)}": NOTHING for column in range_columns}
-        return Succeeded({**nothing, **filters, "has_more": changes.has_more}, goes_on=quiet == _CONTINUE)
+        return Succeeded({**nothing, **filters, "has_more": changes.has_more}, goes_on=quiet == CONTINUE)
     tables = changes.capture.tables
     _say(work, [_sentence(captured, changes) for captured in tables])
     return Succeeded(outputs_of(changes.capture, is_resumed=changes.is_resumed))

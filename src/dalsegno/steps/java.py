@@ -18,12 +18,9 @@ class JavaRunner(ProcessRunner):
     """``java: {jar: …}``, or ``main_class`` with a ``classpath``."""
 
     name: ClassVar[str] = "Java"
-    fields: ClassVar[frozenset[str]] = frozenset(
-        {"jar", "main_class", "class", "classpath", "args", "jvm_args", "env", "folder"}
-    )
 
     def job(self, work: Work) -> Job:
-        fields = Fields(work, "java", self.fields)
+        fields = Fields(work, "java")
         main_class = fields.text("main_class") or fields.text("class")
         class_path = [str(allowed_path(part, work.settings, "java.classpath")) for part in fields.texts("classpath")]
         jar = str(fields.file("jar")) if fields.text("jar") else None

@@ -30,12 +30,9 @@ class NotebookRunner(ProcessRunner):
     """``notebook: {input_path: …, parameters: …}``."""
 
     name: ClassVar[str] = "Notebook"
-    fields: ClassVar[frozenset[str]] = frozenset(
-        {"input_path", "output_path", "parameters", "papermill_arguments", "env", "folder"}
-    )
 
     def job(self, work: Work) -> Job:
-        fields = Fields(work, "notebook", self.fields)
+        fields = Fields(work, "notebook")
         notebook, target = fields.source("input_path"), fields.path("output_path")
         parameters = fields.mapping("parameters")
         refuse_secrets(parameters, work)

@@ -24,10 +24,9 @@ class PythonRunner(ProcessRunner):
 
     name: ClassVar[str] = "Python"
     raw: ClassVar[frozenset[str]] = frozenset({"python.script"})
-    fields: ClassVar[frozenset[str]] = frozenset({"script", "file", "module", "args", "env", "folder", "interpreter"})
 
     def job(self, work: Work) -> Job:
-        fields = Fields(work, "python", self.fields)
+        fields = Fields(work, "python")
         folder = fields.folder()
         files: dict[str, str] = {}
         match fields.one_of("script", "file", "module"):

@@ -24,10 +24,9 @@ class ShellRunner(ProcessRunner):
 
     name: ClassVar[str] = "Shell"
     raw: ClassVar[frozenset[str]] = frozenset({"shell.script"})
-    fields: ClassVar[frozenset[str]] = frozenset({"script", "file", "command", "args", "env", "folder", "interpreter"})
 
     def job(self, work: Work) -> Job:
-        fields = Fields(work, "shell", self.fields)
+        fields = Fields(work, "shell")
         folder, variables, arguments = fields.folder(), fields.variables(), fields.texts("args")
         match fields.one_of("script", "file", "command"):
             case "script":

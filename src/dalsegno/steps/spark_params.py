@@ -14,9 +14,6 @@ from dalsegno.steps.file_fields import file_name
 
 BLOCK = "spark"
 _FOR_SUBMISSION = ("class", "master", "deploy_mode", "packages")
-_FIELDS = frozenset(
-    {"script", "file", "jar", "args", "env", "conf", "submit", "idempotent", "atomic", *_FOR_SUBMISSION}
-)
 
 
 @dataclass(frozen=True)
@@ -70,12 +67,12 @@ class SparkStep:
 
 def spark_step(work: Work) -> SparkStep:
     """The step's parameters, understood; a ``UserError`` says what is not."""
-    fields = Fields(work, BLOCK, _FIELDS)
+    fields = Fields(work, BLOCK)
     job, secrets = _job(work, fields)
-    is_submitted = isinstance(job, Jar) or fields.values.get("submit") is True
+    is_submitted = isinstance(job, Jar) or fields.flag("submit")
     if not is_submitted and (unused := [name for name in _FOR_SUBMISSION if fields.values.get(name)]):
         raise UserError(f"{BLOCK}.{unused[0]} is for what is submitted.", hint="Add to the step: submit: true")
-    is_atomic = _flag(fields, "atomic")
+    is_atomic = fields.flag("atomic")
     if is_atomic and (is_submitted or not isinstance(job, Sql)):
         raise UserError(
             f"{BLOCK}.atomic is for SQL that is executed in a session of Spark Connect.",
@@ -91,16 +88,9 @@ def spark_step(work: Work) -> SparkStep:
         {key: fields.plain(f"conf.{key}", value) for key, value in fields.mapping("conf").items()},
         submission if is_submitted else None,
         secrets,
-        is_idempotent=_flag(fields, "idempotent"),
+        is_idempotent=fields.flag("idempotent"),
         is_atomic=is_atomic,
     )
-
-
-def _flag(fields: Fields, name: str) -> bool:
-    value = fields.values.get(name, False)
-    if isinstance(value, bool) or str(value).lower() in ("true", "false"):
-        return str(value).lower() == "true"
-    raise UserError(f"{BLOCK}.{name} is {value!r}, expected true or false.")
 
 
 def _job(work: Work, fields: Fields) -> tuple[Sql | Script | Jar, tuple[str, ...]]:

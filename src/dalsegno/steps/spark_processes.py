@@ -158,7 +158,8 @@ def _note_end(work: Work, ended: Ended, outcome: Outcome) -> None:
 def _is_tracked(work: Work) -> bool:
     """Whether it may be submitted SQL behind captures. No other job's end may depend on a file, or on the store."""
     block = work.params.get(BLOCK)
-    if work.log_of_work is None or not isinstance(block, Mapping) or block.get("submit") is not True:
+    # As ``Fields.flag`` reads it.
+    if work.log_of_work is None or not isinstance(block, Mapping) or str(block.get("submit")).lower() != "true":
         return False
     names = [str(block.get(name) or "").strip().lower() for name in ("file", "script")]
     return not block.get("jar") and not any(name.endswith(".py") for name in names)

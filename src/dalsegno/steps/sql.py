@@ -19,14 +19,13 @@ class SqlRunner(ProcessRunner):
     """``sql: {connection: NAME, script: …, args: {…}}``, or ``query``, or ``file``."""
 
     name: ClassVar[str] = "SQL"
-    fields: ClassVar[frozenset[str]] = frozenset({"connection", "script", "query", "file", "args"})
     exit_codes: ClassVar[Mapping[int, FailureKind]] = {
         TEMPORARY_FAILURE: FailureKind.PLATFORM,
         WRONG_CONFIGURATION: FailureKind.FATAL,
     }
 
     def job(self, work: Work) -> Job:
-        fields = Fields(work, "sql", self.fields)
+        fields = Fields(work, "sql")
         source = fields.one_of("script", "query", "file")
         order = {
             "url": work.settings.connection(fields.required("connection")).url,

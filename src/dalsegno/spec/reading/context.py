@@ -78,14 +78,27 @@ class Reading:
     #: Whether it is the store's own: then what only the system may write is accepted.
     trusted: bool = False
     expressions: list[Written] = field(default_factory=list)
-    #: Where steps, parameters and the fields of a block stand, as ("step", id), ("param", the step's id or "", name) or
-    #: ("field", the step's id or "", block, name).
+    #: Where steps, parameters and the fields of a block stand, as ("step", id), ("param", the step's id or "", name),
+    #: ("key", the step's id or "", block, name, …) or, for the value, ("field", the step's id or "", block, name, …).
     marks: dict[tuple[str, ...], Mark] = field(default_factory=dict)
     #: Ids of all steps, in the order in which they stand.
     ids: list[tuple[str, Mark]] = field(default_factory=list)
     steps: dict[str, Step] = field(default_factory=dict)
+    #: Steps in the form of Maestro's JSON.
+    typed: set[str] = field(default_factory=set)
+    #: Where the lists of steps stand that have no ``dag``, by the id of the first step.
+    without_dag: dict[str, Mark] = field(default_factory=dict)
     #: Of each incremental trigger, in their order: where it stands, and where its tables do.
     watched: list[tuple[Mark, Mapping[str, Mark]]] = field(default_factory=list)
+
+    #: Parameters that may be misspelt fields: where each stands, and a hint.
+    lookalikes: list[tuple[Scalar, str, str]] = field(default_factory=list)
+
+    #: What is worth saying of a workflow without problems: a message, its place and a hint.
+    notes: list[tuple[str, Mark, str]] = field(default_factory=list)
+
+    def note_lookalikes(self, path: str, found: Iterable[tuple[Scalar, str]]) -> None:
+        self.lookalikes += [(key, f"{path}.{key.text}", hint) for key, hint in found]
 
     def expression(self, text: str, source: Scalar, path: str, offset: int = 0) -> str:
         """Remember that this must be SEL."""

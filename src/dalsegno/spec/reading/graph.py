@@ -31,7 +31,7 @@ def check(steps: Sequence[Step], edges: Edges, path: str, reading: Reading) -> N
         if given != found:
             message = f"the predecessors of {step!r} are {_listed(found)} by the transitions, not {_listed(given)}"
             reading.problems.add(message, mark, path)
-    circle = _circle({before: list(after) for before, after in edges.found.items()})
+    circle = circle_of({before: list(after) for before, after in edges.found.items()})
     if circle:
         mark = edges.found[circle[0]][circle[1]].mark
         reading.problems.add(f"the steps go in a circle: {' -> '.join(circle)}", mark, path)
@@ -41,7 +41,7 @@ def _listed(steps: set[str]) -> str:
     return ", ".join(sorted(steps)) or "none"
 
 
-def _circle(after: dict[str, list[str]]) -> list[str]:
+def circle_of(after: dict[str, list[str]]) -> list[str]:
     """Steps that follow on themselves, the first of them repeated at the end; nothing if there are none."""
     waiting: dict[str, int] = {}
     for followers in after.values():

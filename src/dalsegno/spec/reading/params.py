@@ -22,6 +22,8 @@ from dalsegno.spec.reading.values import array_type, literal, scalar_type
 Definitions = dict[str, ParamDefinition]
 
 _KEY = re.compile(r"\s*(?P<expression>!)?\s*(?P<name>[^<(]*?)\s*(?:<(?P<type>.+)>)?\s*(?:\((?P<mode>[^()]*)\))?\s*")
+#: How many names lead to a field whose place is remembered, the step's id and the block included.
+MARKED_DEPTH = 4
 _SECRET = "secret"  # noqa: S105 - the key, not a secret
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _SHORT_TYPES = {"MAP": ParamType.STRING_MAP, "PMAP": ParamType.MAP}
@@ -64,11 +66,18 @@ def read_written(
 
 def mark_fields(owner: str, block: str, node: Node, reading: Reading) -> None:
     """Remember where each field of a block stands; in JSON, both may be wrapped as ``{"value": …}``."""
+    _mark_inside((owner, block), node, reading)
+
+
+def _mark_inside(path: tuple[str, ...], node: Node, reading: Reading) -> None:
     inside = _unwrapped(node)
-    if not isinstance(inside, MapNode):
+    if not isinstance(inside, MapNode) or len(path) > MARKED_DEPTH:
         return
     for key, field in inside.entries.values():
-        reading.marks[("field", owner, block, name_in(key))] = _unwrapped(field).mark
+        inner = (*path, name_in(key))
+        reading.marks[("key", *inner)] = key.mark
+        reading.marks[("field", *inner)] = _unwrapped(field).mark
+        _mark_inside(inner, field, reading)
 
 
 def _unwrapped(node: Node) -> Node:

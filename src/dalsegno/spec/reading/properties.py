@@ -7,7 +7,7 @@ from typing import Any
 
 from dalsegno.model.workflow import DEFAULT_STEP_CONCURRENCY, Properties, RunRule, RunStrategy
 from dalsegno.spec import names
-from dalsegno.spec.alerting import read_alerting
+from dalsegno.spec.alerting import Marks, read_alerting
 from dalsegno.spec.fields import Fields, chosen
 from dalsegno.spec.nodes import MapNode, Node, Scalar, plain
 
@@ -15,10 +15,10 @@ CONCURRENCY = 1000
 PARALLEL_RUNS = 20
 
 
-def read_properties(fields: Fields | None, workflow: Fields | None) -> Properties:
+def read_properties(fields: Fields | None, workflow: Fields | None, marks: Marks) -> Properties:
     """From ``properties``, or from the same fields in a workflow that is written in YAML."""
     if fields is not None:
-        found = _properties(fields)
+        found = _properties(fields, marks)
         found = replace(found, extra={**found.extra, **{key.text: plain(node) for key, node in fields.rest()}})
         if workflow is not None and any(name in workflow.node.entries for name in _IN_WORKFLOW):
             workflow.add("give properties in one place: under 'properties' or in the workflow")
@@ -26,20 +26,20 @@ def read_properties(fields: Fields | None, workflow: Fields | None) -> Propertie
     if workflow is None:
         return Properties()
     # A description of the workflow is the version's own.
-    return _properties(workflow, has_description=False)
+    return _properties(workflow, marks, has_description=False)
 
 
 _IN_WORKFLOW = ("owner", "run_strategy", "workflow_concurrency", "step_concurrency", "alerting")
 
 
-def _properties(fields: Fields, *, has_description: bool = True) -> Properties:
+def _properties(fields: Fields, marks: Marks, *, has_description: bool = True) -> Properties:
     owner, extra = _owner(fields)
     strategy = _strategy(fields)
     values: dict[str, Any] = {
         "owner": owner,
         "run_strategy": strategy,
         "step_concurrency": fields.number("step_concurrency", low=1, high=CONCURRENCY) or DEFAULT_STEP_CONCURRENCY,
-        "alerting": read_alerting(fields),
+        "alerting": read_alerting(fields, marks),
         "extra": extra,
     }
     if has_description:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 from dalsegno.model.params import ParamDefinition, ParamType
@@ -17,7 +18,9 @@ from dalsegno.model.workflow import (
     WhileStep,
 )
 from dalsegno.spec import names
+from dalsegno.spec.blocks import BLOCKS
 from dalsegno.spec.fields import Fields, is_null, kind_of
+from dalsegno.spec.lookalikes import instead_in_job
 from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading import graph
@@ -79,6 +82,8 @@ def read_steps(fields: Fields, reading: Reading, *, depth: int = 0) -> tuple[Ste
     reading.steps |= {step.id: step for step in steps}
     if dag is not None:
         read_dag(dag, fields.place("dag"), [step.id for step in steps], edges)
+    elif steps and not any(step.id in reading.typed for step in steps):
+        reading.without_dag[steps[0].id] = fields.key_mark(name)
     graph.check(steps, edges, fields.place(name), reading)
     return tuple(replace(step, successors=edges.successors(step.id)) for step in steps)
 
@@ -107,6 +112,7 @@ def _step(node: Node, path: str, list_name: str, edges: Edges, reading: Reading,
         edges.add(before, step_id or "", None, place)
     step = readers[item.kind](item, reading, depth)
     if item.style is Style.TYPED:
+        reading.typed.add(step.id)
         fields.refuse_rest(f"a {item.kind}" if item.kind != "job" else "a step")
     return step
 
@@ -177,7 +183,10 @@ def _params(
         return read_typed(fields.mapping("params"), reading, owner=step_id)
     blocks = frozenset({block}) if block else frozenset()
     inner = fields.mapping(own) if own else None
-    fields.warn_of_rest()
+    if not (item.style is Style.FLAT and block in BLOCKS):
+        # Of those of a flat one, fields that its block does not have are refused.
+        instead = partial(instead_in_job, block=block) if item.kind == "job" else partial(meant, cutoff=0.85)
+        reading.note_lookalikes(fields.path, fields.lookalikes(instead))
     rest = list(fields.rest())
     in_block = [entry for entry in rest if name_in(entry[0]) != block] if item.style is Style.FLAT and block else []
     outside = [*(inner.node.entries.values() if inner else ()), *(rest if not in_block else _called(block, rest))]

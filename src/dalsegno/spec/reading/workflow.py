@@ -17,6 +17,7 @@ from dalsegno.model.workflow import (
 )
 from dalsegno.spec import names
 from dalsegno.spec.fields import Fields, kind_of
+from dalsegno.spec.lookalikes import instead_in_workflow
 from dalsegno.spec.nodes import ListNode, MapNode, Node, plain
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading.context import Reading
@@ -40,7 +41,7 @@ def read_definition(root: Node, reading: Reading) -> Definition:
         return _nothing()
     document = Fields(root, "", reading.problems)
     if not any(name in root.entries for name in _WORKFLOW) and any(name in root.entries for name in _BARE):
-        properties = read_properties(None, document if _is_written(document) else None)
+        properties = read_properties(None, document if _is_written(document) else None, reading.marks)
         return Definition(_workflow(document, reading, None, NO_TRIGGERS), properties)
     return _wrapped(document, reading)
 
@@ -59,7 +60,7 @@ def _wrapped(document: Fields, reading: Reading) -> Definition:
         return _nothing()
     extra = _extra(document, fields)
     # First, because what the workflow's mapping says for the properties must not become a parameter.
-    given = read_properties(properties, fields if _is_written(fields) else None)
+    given = read_properties(properties, fields if _is_written(fields) else None, reading.marks)
     workflow = _workflow(fields, reading, description, triggers)
     return Definition(workflow, given, is_active is not False, git_info, extra)
 
@@ -132,6 +133,6 @@ def _params(fields: Fields, reading: Reading, *, is_written: bool) -> Definition
         params = read_typed(inner, reading, owner="")
         fields.refuse_rest("a workflow")
         return params
-    fields.warn_of_rest()
+    reading.note_lookalikes(fields.path, fields.lookalikes(instead_in_workflow))
     entries = [*(inner.node.entries.values() if inner else ()), *fields.rest()]
     return read_written(entries, reading, fields.path or "workflow", owner="")
