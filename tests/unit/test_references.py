@@ -61,7 +61,7 @@ Workflow:
           - job:
               id: a
               type: Spark
-              spark: {script: '-- first; $FILE{sql/inner.sql}', files: ['$S3{my.sql}']}
+              spark: {script: '-- first; $FILE{sql/inner.sql}', args: ['$S3{my.sql}']}
               env: {X: '$GS{my.sql}'}
               '!e': "'$S3{expressions are left alone}'"
 """
@@ -75,7 +75,7 @@ Workflow:
     assert pinned.workflow.params["q"].value == "SELECT ${a}\n"
     inner = next(step for step in pinned.workflow.all_steps() if step.id == "a")
     assert inner.params["spark"].value["script"].value == "-- first; SELECT 2"
-    assert inner.params["spark"].value["files"].value == ["SELECT ${a}\n"]
+    assert inner.params["spark"].value["args"].value == ["SELECT ${a}\n"]
     assert inner.params["env"].value == {"X": "SELECT ${a}\n"}
     assert list(references(pinned)) == []
 
