@@ -53,15 +53,30 @@ def test_a_block_is_closed_at_start_and_restart(place: Place, given: Json, named
     assert place.lines() == []
 
 
+#: A field of each type that says what is executed.
+FIELDS = {
+    "sql": "query",
+    "notebook": "input_path",
+    "java": "main_class",
+    "container": "image",
+    "http": "url",
+    "ipcapture": "source_tables",
+    "ipcommit": "capture_step",
+    "icdc": "source_table",
+}
+
+
 @pytest.mark.parametrize("kind", [kind for kind in STEP_TYPES if block_of(kind)])
 def test_the_block_of_every_type_is_closed(place: Place, kind: str) -> None:
-    name = block_of(kind) or ""
-    block = {"x": text("1"), "source_table": text("a.b"), "capture_step": text("c")}
-    around = [step("c", "IpCapture", params={"ip_capture": {"type": "MAP", "value": block}})] * (kind == "IpCommit")
+    name, field = block_of(kind) or "", FIELDS.get(kind.lower(), "script")
+    (place.folder / "1").write_text("{}")
+    block = {field: text("c" if kind == "IpCommit" else "1")}
+    source = {"ip_capture": {"type": "MAP", "value": {"source_tables": text("a.b")}}}
+    around = [step("c", "IpCapture", params=source)] * (kind == "IpCommit")
     commit = {"ip_commit": {"type": "MAP", "value": {"capture_step": text("a")}}}
     around += [step("d", "IpCommit", params=commit)] * (kind == "IpCapture")
     place.push("w", step("a", kind, params={name: {"type": "MAP", "value": block}}), *around)
-    for given in ({"x": "2"}, {"y": "2"}, {"x": {"y": 2}}, "{}"):
+    for given in ({field: "2"}, {"y": "2"}, {field: {"y": 2}}, "{}"):
         with pytest.raises(ParamError, match="decides what step 'a' executes"):
             place.start("w", a={name: given})
 

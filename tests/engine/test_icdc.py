@@ -12,7 +12,7 @@ import pytest
 
 from dalsegno import Lake
 from dalsegno.clock import utc_now
-from dalsegno.errors import PlatformError
+from dalsegno.errors import InvalidWorkflow, PlatformError
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.runs import RestartFrom
 from tests.engine.dying import NEVER, start_and_work
@@ -211,8 +211,6 @@ def test_a_name_that_another_capture_has(place: Place, lake: Lake) -> None:
         ({"targetTable": "db.`a b`"}, "expected words of letters, digits and underscores"),
         ({"targetTable": ""}, "needs one of targetTable, target_table; found none of them"),
         ({"source_table": "db.plays"}, "needs one of sourceTable, source_table; found sourceTable and source_table"),
-        ({"max_bytes": "few"}, "icdc.max_bytes is 'few', expected a whole number above 0"),
-        ({"when": "now"}, "There is no field icdc.when"),
     ],
 )
 def test_what_is_refused(place: Place, lake: Lake, fields: dict[str, str], message: str) -> None:
@@ -222,6 +220,18 @@ def test_what_is_refused(place: Place, lake: Lake, fields: dict[str, str], messa
     assert run.status is FAILED
     assert message in (run.reason or "")
     assert not lake.store.captures()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"max_bytes": "few"}, "icdc.max_bytes cannot be 'few'; expected a whole number above 0"),
+        ({"when": "now"}, "icdc has no field 'when'"),
+    ],
+)
+def test_what_is_refused_before_a_run(place: Place, fields: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidWorkflow, match=message):
+        place.push("w", icdc(**fields))
 
 
 def test_other_spellings_and_fields(place: Place, lake: Lake) -> None:
