@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from dalsegno import Lake
-from dalsegno.errors import UserError
+from dalsegno.errors import DataError, UserError
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.runs import RunStatus
@@ -74,6 +74,20 @@ def test_a_refresh_that_wrote_nothing_is_taken_up_by_an_ordinary_run(once: Once)
     assert once.ids() == [1, 3]
 
 
+def test_a_failure_between_emptying_and_writing(once: Once) -> None:
+    name = processed(once, WRITE)
+    gated = f"{WRITE} WHERE assert_true((SELECT count(*) > 0 FROM lake.once.gate)) IS NULL"
+    once.orchestrator.push(workflow(name, gated))
+    assert refreshed(once, name) is RunStatus.FAILED
+    assert once.ids() == []
+    with Lake.open(once.settings) as lake, pytest.raises(DataError, match="cannot be abandoned"):
+        # The checkpoint would stay behind rows that the target has lost.
+        lake.abandon(once.pending())
+    once.open_gate()
+    assert once.run(workflow(name, gated)) is RunStatus.SUCCEEDED
+    assert once.ids() == [1, 3]
+
+
 def test_undo_brings_back_what_was_there(once: Once) -> None:
     name = processed(once, WRITE)
     once.orchestrator.push(workflow(name, WRITE, GATE))
@@ -84,6 +98,20 @@ def test_undo_brings_back_what_was_there(once: Once) -> None:
         undo(lake, pending)
         assert once.ids() == [1, 2, 3]
         assert lake.abandon(pending).state is CaptureState.ABANDONED
+
+
+def test_an_atomic_step_replaces_its_target_at_once(once: Once) -> None:
+    once.sql("ALTER TABLE lake.once.target SET TBLPROPERTIES ('write.wap.enabled' = 'true')")
+    name = fresh_name()
+    once.add(1, 2, 3)
+    assert once.run(workflow(name, WRITE, more="atomic: true")) is RunStatus.SUCCEEDED
+    once.sql("DELETE FROM lake.once.source WHERE id = 2")
+    once.orchestrator.push(workflow(name, WRITE, GATE, more="atomic: true"))
+    assert refreshed(once, name) is RunStatus.FAILED
+    assert once.ids() == [1, 2, 3], "nobody sees a part of it"
+    once.open_gate()
+    assert once.restarted(name) is RunStatus.SUCCEEDED
+    assert once.ids() == [1, 3]
 
 
 def test_rows_of_others_are_not_removed(once: Once) -> None:

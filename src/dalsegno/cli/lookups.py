@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from dalsegno.operations.querying import QueryResult
     from dalsegno.operations.workflow_list import WorkflowView
 
-_WIDEST_CELL = 60
-
 
 def register(app: typer.Typer) -> None:
     app.command("workflows")(list_workflows)
@@ -100,15 +98,12 @@ def _workflows(views: Sequence[WorkflowView], now: Any) -> str:
 
 
 def _rows(found: QueryResult) -> str:
+    from dalsegno.steps.spark_rows import cell  # noqa: PLC0415
+
     count = len(found.rows)
     total = f"{count:,} row{'s' * (count != 1)}{', and there are more: --limit' if found.has_more else ''}"
-    cells = [tuple(_cell(value) for value in row) for row in found.rows]
+    cells = [tuple(cell(value) for value in row) for row in found.rows]
     return f"{_aligned([found.columns, *cells])}\n{total}" if found.columns else total
-
-
-def _cell(value: Any) -> str:
-    text = "NULL" if value is None else str(value).replace("\n", "\\n")
-    return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 1]}…"
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:

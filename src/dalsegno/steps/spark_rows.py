@@ -29,7 +29,7 @@ def described(rows: pa.Table) -> str:
     if not count:
         return total
     shown = f"{total}; the first {SHOWN}:" if count > SHOWN else f"{total}:"
-    cells = [[str(name), *map(_cell, column.slice(0, SHOWN).to_pylist())] for name, column in _columns(rows)]
+    cells = [[str(name), *map(cell, column.slice(0, SHOWN).to_pylist())] for name, column in _columns(rows)]
     return f"{shown}\n{_aligned(cells)}"
 
 
@@ -73,7 +73,8 @@ def plain_value(value: Any) -> Any:
     return str(value)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value as one short line."""
     text = "NULL" if value is None else str(plain_value(value)).replace("\n", "\\n")
     return text if len(text) <= _WIDEST_CELL else text[: _WIDEST_CELL - 1] + "…"
 
