@@ -30,7 +30,7 @@ from dalsegno.model.runs import RunStatus
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.spark.connect import Session
 from dalsegno.spark.server import running_servers, stop
-from dalsegno.steps.spark_sessions import server_address
+from dalsegno.steps.spark.sessions import server_address
 
 CHAIN, PARALLEL, ITERATIONS, CONCURRENCY, RUNS, STEPS_OF_RUN = 40, 1000, 1098, 100, 100, 3
 ROUNDS, ROUNDS_OF_SPARK = 5, 10

@@ -34,7 +34,7 @@ from benchmarks.pipeline_forms import (
     plain_read,
     streaming,
 )
-from dalsegno.operations.audit.results import Question
+from dalsegno.audit.results import AuditRequest
 from examples.playback.meter import Cost, Meter, event_log_conf
 from examples.playback.place import Place, place
 
@@ -218,7 +218,7 @@ def _audit(made: Place, tables: Tables, results: Results) -> None:
     """Let dalsegno itself say whether the incremental form is right: in some partitions, by its own SQL."""
     for stage in STAGES:
         began = time.perf_counter()
-        found = made.orchestrator.audit(Question(incremental_id(tables, stage), sample=AUDITED), say=lambda _: None)
+        found = made.orchestrator.audit(AuditRequest(incremental_id(tables, stage), sample=AUDITED), say=lambda _: None)
         results.right["incremental"] &= found.is_equal
         verdict = "as it should be" if found.is_equal else "NOT as it should be"
         _say(f"audit of {AUDITED} days  {stage:<6}{time.perf_counter() - began:8.1f} s   {verdict}")

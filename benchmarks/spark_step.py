@@ -23,10 +23,10 @@ from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import running_servers, stop
 from dalsegno.steps.contract import Finished, Work
-from dalsegno.steps.spark import SparkRunner
-from dalsegno.steps.spark_rows import FETCHED
-from dalsegno.steps.spark_sessions import server_address
-from dalsegno.steps.spark_work import SqlWork
+from dalsegno.steps.spark.rows import FETCHED
+from dalsegno.steps.spark.runner import SparkRunner
+from dalsegno.steps.spark.sessions import server_address
+from dalsegno.steps.spark.work import SqlWork
 from dalsegno.store import Store
 
 QUERY = "SELECT count(*) AS n FROM range(1000)"

@@ -80,7 +80,7 @@ def rest_catalog(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathF
 def warm_spark(root: Path, config: pytest.Config) -> Iterator[Settings]:
     """The settings of a project with a warm Spark server, which is stopped in the end."""
     from dalsegno.spark.server import running_servers, stop
-    from dalsegno.steps.spark_sessions import local_server
+    from dalsegno.steps.spark.sessions import local_server
 
     loaded = load(working_folder=root, environment={})
     with uncaptured(config):

@@ -15,7 +15,7 @@ from dalsegno.operations.run_views import StepView
 from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import Server, running_servers, stop
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.sessions import local_server
 from dalsegno.store import Store
 
 EXAMPLE = Path(__file__).parent

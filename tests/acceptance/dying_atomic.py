@@ -10,8 +10,8 @@ from typing import Any
 from dalsegno.iceberg import publishing
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import load
-from dalsegno.steps.atomic_records import AtomicRecord
-from dalsegno.steps.spark_atomic import AtomicScript
+from dalsegno.steps.spark.atomic import AtomicScript
+from dalsegno.steps.spark.atomic_records import AtomicRecord
 from dalsegno.store import Store
 
 MOMENTS = ("in the middle", "before publishing", "after publishing", "after recording")

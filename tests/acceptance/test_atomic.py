@@ -15,9 +15,10 @@ from dalsegno.iceberg import publishing
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.run_views import StepView
 from dalsegno.settings import Settings
-from dalsegno.steps import spark_atomic, stamps
-from dalsegno.steps.atomic_records import AtomicRecord
-from dalsegno.steps.spark_atomic import AtomicScript
+from dalsegno.steps import stamps
+from dalsegno.steps.spark import atomic
+from dalsegno.steps.spark.atomic import AtomicScript
+from dalsegno.steps.spark.atomic_records import AtomicRecord
 from tests.acceptance.dying_atomic import MOMENTS, work_until
 from tests.acceptance.test_incremental import Place
 
@@ -194,7 +195,7 @@ def test_foreign_commits_lead_to_redos(place: Place, monkeypatch: pytest.MonkeyP
     assert branches(place) == ["main"]
     place.sql("INSERT INTO lake.db.plays VALUES (3, 'c')")
     numbers = iter(range(50, 60))
-    monkeypatch.setattr(spark_atomic, "REDOS", 1)
+    monkeypatch.setattr(atomic, "REDOS", 1)
     once = workflow("redone").replace("platform_retry_limit: 2", "platform_retry_limit: 0")
     assert place.run(once) is RunStatus.FAILED
     assert place.copies() == [0, 1, 2, 40, 41, 50, 51, 100, 101, 102, 140, 141]

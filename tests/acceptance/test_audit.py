@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from dalsegno import Lake
+from dalsegno.audit.results import Audit, AuditRequest
 from dalsegno.capture.scratch import Scratch, is_scratch
 from dalsegno.cli import auditing
 from dalsegno.clock import utc_now
 from dalsegno.errors import UserError
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.audit.results import Audit, Question
 from dalsegno.settings import Settings
 from tests.acceptance.conftest import Commands, Done
 from tests.acceptance.test_incremental import Place
@@ -84,7 +84,7 @@ class Lakeside(Place):
         assert self.run(self.own(text)) is RunStatus.SUCCEEDED
 
     def audit(self, **options: object) -> Audit:
-        found = self.orchestrator.audit(Question(self.namespace, **options))  # type: ignore[arg-type]
+        found = self.orchestrator.audit(AuditRequest(self.namespace, **options))  # type: ignore[arg-type]
         assert not found.left_over
         assert not self.clones()
         return found
@@ -273,7 +273,7 @@ def test_an_audit_that_is_interrupted_leaves_nothing(story: Story) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        story.orchestrator.audit(Question("drift"), say=interrupt)
+        story.orchestrator.audit(AuditRequest("drift"), say=interrupt)
     assert len(seen) == 4
     assert not story.clones()
 

@@ -16,7 +16,7 @@ from dalsegno.operations.run_views import RunView
 from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import running_servers, stop
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.sessions import local_server
 from dalsegno.store import Store
 from tests.chaos.node import live
 from tests.conftest import uncaptured

@@ -25,7 +25,7 @@ from dalsegno.operations.undoing import undo
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.operations import LostOperation
-from dalsegno.steps.spark_targets import Targets
+from dalsegno.steps.spark.targets import Targets
 from dalsegno.store import Store
 from dalsegno.store.database import Database
 from tests.acceptance.test_incremental import Place

@@ -47,7 +47,7 @@ class Place:
     """A project with three tables, emptied for each test."""
 
     def __init__(self, settings: Settings) -> None:
-        from dalsegno.steps.spark_sessions import local_server
+        from dalsegno.steps.spark.sessions import local_server
 
         self.settings = settings
         self.address = local_server(settings).ensure().address

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from dalsegno.audit.results import Audit, Basis
 from dalsegno.cli import auditing
 from dalsegno.errors import UserError
-from dalsegno.operations.audit.results import Audit, Basis
 from dalsegno.settings import Settings
 from tests.acceptance.test_audit import Lakeside, command
 

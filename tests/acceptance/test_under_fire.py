@@ -105,7 +105,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Conf
 
 class Place:
     def __init__(self, settings: Settings) -> None:
-        from dalsegno.steps.spark_sessions import local_server
+        from dalsegno.steps.spark.sessions import local_server
 
         self.settings = settings
         self.address = local_server(settings).ensure().address

@@ -17,7 +17,7 @@ import pytest
 
 from dalsegno.settings import load
 from dalsegno.spark.server import running_servers, stop
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.sessions import local_server
 from tests.acceptance.conftest import Commands
 from tests.acceptance.processes import command, done, ended, running, wait_for
 from tests.conftest import uncaptured

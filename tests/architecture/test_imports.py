@@ -15,12 +15,13 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"hints", "job"}),
     frozenset({"errors"}),
     frozenset({"clock", "private_files"}),
-    frozenset({"settings", "model"}),
+    frozenset({"settings", "model", "sel"}),
     frozenset({"plan", "spec"}),
     frozenset({"iceberg", "spark", "store"}),
     frozenset({"capture"}),
     frozenset({"steps"}),
     frozenset({"engine"}),
+    frozenset({"audit"}),
     frozenset({"operations"}),
     frozenset({"server"}),
     frozenset({"cli"}),
@@ -75,7 +76,9 @@ LANGUAGE = PURE | {"contextlib", "decimal", "difflib", "functools", "importlib",
 LANGUAGE |= {"base64", "bisect", "shlex", "string", "textwrap", "unicodedata", "urllib", "uuid", "yaml", "zoneinfo"}
 
 
-@pytest.mark.parametrize(("package", "allowed"), [("model", PURE), ("plan", DECIDING), ("spec", LANGUAGE)])
+@pytest.mark.parametrize(
+    ("package", "allowed"), [("model", PURE), ("plan", DECIDING), ("spec", LANGUAGE), ("sel", LANGUAGE)]
+)
 def test_decisions_see_no_io(package: str, allowed: frozenset[str]) -> None:
     """What decides must not be able to look: no database, no table, no file, no clock."""
     for file in (SOURCE / package).rglob("*.py"):

@@ -15,6 +15,8 @@ from starlette.routing import Route
 
 import dalsegno
 from dalsegno import Changes, Lake, errors
+from dalsegno.audit.comparison import ColumnResult, Comparison, Difference, PartitionResult
+from dalsegno.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES
 from dalsegno.cli.simulations import Simulation
@@ -22,11 +24,9 @@ from dalsegno.cli.triggers import Outlook
 from dalsegno.clock import utc_now
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
-from dalsegno.operations.audit.comparison import ColumnResult, Comparison, Difference, PartitionResult
-from dalsegno.operations.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.operations.due_times import DueView, TriggerView
-from dalsegno.operations.figures import Figures, own_figures
-from dalsegno.operations.plain_values import plain
+from dalsegno.operations.json_values import plain
+from dalsegno.operations.metrics import Metrics, own_metrics
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.operations.service import Service
 from dalsegno.operations.simulations import SimulatedTrigger, StartView, TableView
@@ -267,17 +267,17 @@ def test_routes_and_metrics(tmp_path: Path) -> None:
     with Store.open(settings.store) as store:
         service = Service(settings, store)
         routes = [route for route in Api(service).app().routes if isinstance(route, Route)]
-        figures = [*Figures(store, utc_now()).read(utc_now()), *own_figures(store, can_run_jobs=True)]
+        metrics = [*Metrics(store, utc_now()).read(utc_now()), *own_metrics(store, can_run_jobs=True)]
     text = read("http.md")
     listed = set(re.findall(r"^\| `((?:GET|POST) [^`]+)`", section(text, "## What there is"), re.MULTILINE))
     methods = ((route, method) for route in routes for method in (route.methods or set()) - {"HEAD"})
     shown = {f"{method} {route.path}".replace("{run:path}", "RUN") for route, method in methods}
     assert listed == {each.replace("{workflow}", "WORKFLOW") for each in shown}
     described = rows(section(text, "## Metrics"))
-    expected = {f"{figure.name}{'_total' * figure.is_total}": figure for figure in figures}
+    expected = {f"{metric.name}{'_total' * metric.is_total}": metric for metric in metrics}
     assert described.keys() - {"dalsegno_store_up"} == expected.keys()
-    for name, figure in expected.items():
-        assert re.findall(r"`([^`]+)`", described[name].split(" | ")[1]) == list(figure.labels), name
+    for name, metric in expected.items():
+        assert re.findall(r"`([^`]+)`", described[name].split(" | ")[1]) == list(metric.labels), name
 
 
 # The change table.

@@ -17,7 +17,7 @@ from dalsegno import Lake
 from dalsegno import job as own
 from dalsegno.errors import UserError
 from dalsegno.model.runs import RestartFrom
-from dalsegno.steps.spark_sessions import catalog_conf
+from dalsegno.steps.spark.sessions import catalog_conf
 from tests.engine.support import FAILED, SUCCEEDED, Place, foreach, shell, subworkflow
 from tests.engine.test_incremental import SCHEMA, append, capture, commit
 from tests.engine.test_stamps import ids, python

@@ -19,11 +19,11 @@ from typing import Any
 
 import grpc
 
-from dalsegno.engine import entry
+from dalsegno.engine import run_transaction
 from dalsegno.iceberg import publishing
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.sessions import local_server
 
 _STATEMENT = re.compile(r"statement (\d+)(?: again \d+)?\Z")
 
@@ -225,7 +225,7 @@ def injected(injection: Injection) -> Iterator[Injection]:
         _now.remove(injection)
 
 
-_commit: Callable[..., Any] = vars(entry)["commit"]
+_commit: Callable[..., Any] = vars(run_transaction)["commit"]
 
 
 def kill_at_commit(*, nth: int, is_after: bool) -> None:
@@ -242,4 +242,4 @@ def kill_at_commit(*, nth: int, is_after: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return done
 
-    vars(entry)["commit"] = commit
+    vars(run_transaction)["commit"] = commit

@@ -21,7 +21,7 @@ from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.sessions import local_server
 from dalsegno.store import Store
 from tests.services.faulty_proxy import FaultyProxy
 

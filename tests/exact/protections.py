@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dalsegno.engine import job_turn, work_log
+from dalsegno.engine import job_execution, work_log
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.evidence import Absent, Unclear
 from dalsegno.plan import unfinished_work
-from dalsegno.steps import spark_executors, spark_fences
-from dalsegno.steps.spark_work import SqlWork
+from dalsegno.steps.spark import executors, fences
+from dalsegno.steps.spark.work import SqlWork
 from dalsegno.store import settling, work_units
 
 
@@ -31,9 +31,9 @@ def _absent_if_unclear(*arguments: Any) -> evidence.Verdict:
 PROTECTIONS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "looking for the stamp": [(evidence, "stamped", lambda *_: {})],
     "unbroken chain": [(evidence, "verdict", _absent_if_unclear)],
-    "ensure_gone": [(spark_executors, "ensure_gone", _nothing)],
-    "fence": [(spark_fences, "fence", _nothing), (spark_fences, "is_fenced", lambda *_: True)],
-    "hold": [(work_log, "hold", _nothing), (work_log, "refuse_settled", _nothing), (job_turn, "hold", _nothing)],
+    "ensure_gone": [(executors, "ensure_gone", _nothing)],
+    "fence": [(fences, "fence", _nothing), (fences, "is_fenced", lambda *_: True)],
+    "hold": [(work_log, "hold", _nothing), (work_log, "refuse_settled", _nothing), (job_execution, "hold", _nothing)],
     "refusal of a changed template": [(SqlWork, "_refuse_other_template", _nothing)],
     "left_behind": [(unfinished_work, "left_behind", _nothing), (unfinished_work, "blocking_commit", _nothing)],
     "rule for commits": [(unfinished_work, "blocking_commit", _nothing)],

@@ -16,7 +16,7 @@ from dalsegno.model.runs import RunStatus
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import Settings
 from dalsegno.spark.statements import statements
-from dalsegno.steps.spark_sessions import opened_for
+from dalsegno.steps.spark.sessions import opened_for
 
 
 @dataclass(frozen=True)

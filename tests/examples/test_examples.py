@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from dalsegno import Lake
-from dalsegno.operations.audit.results import Question
+from dalsegno.audit.results import AuditRequest
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import load
 from dalsegno.store import Store
@@ -47,7 +47,7 @@ default_catalog = "nobodys"
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Path]:
     """A copy of all examples, whose settings mean one Spark."""
-    from dalsegno.steps.spark_sessions import local_server
+    from dalsegno.steps.spark.sessions import local_server
 
     root, home = tmp_path_factory.mktemp("server"), tmp_path_factory.mktemp("home")
     (root / "dalsegno.toml").write_text(SERVER, encoding="utf-8")
@@ -101,7 +101,7 @@ def test_hostile_data(name: str, examples: Path, monkeypatch: pytest.MonkeyPatch
     with lakeside() as place:
         prove(CASES[name], place)
         for workflow_id in CASES[name].audited:
-            found = place.orchestrator.audit(Question(workflow_id))
+            found = place.orchestrator.audit(AuditRequest(workflow_id))
             assert (found.is_equal, found.cannot_see) == (True, None), found
         # What people are told to check it with agrees.
         if Path("check.sql").exists():

@@ -14,7 +14,7 @@ from dalsegno.model.runs import RunStatus
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.sessions import local_server
 from dalsegno.store import Store
 from tests.conftest import SHORT_LIVED, warm_spark
 

@@ -110,17 +110,17 @@ class Difference:
 def check(changes: Changes, told_of: Told, truth: Difference, after: Rows) -> None:
     """What a capture's query tells is what differs, or more where the capture says so."""
     (captured_table,) = changes.tables.values()
-    manner = captured_table.manner
+    spec = captured_table.spec
     shown = [readable(raw["name"], raw["type"]) for raw in told_of.fields]
-    if manner.changes is ChangeKind.KEYS:
+    if spec.changes is ChangeKind.KEYS:
         shown = ["*"]
-    elif not manner.is_told_by_one_end:
+    elif not spec.is_told_by_one_end:
         shown.append("_change_type")
     found = told_of.source.place.spark_rows(f"select {', '.join(shown)} from (\n{changes.query('spark')}\n)")
     may_be_more = captured_table.details["may_be_more"] is not None
-    match manner.changes:
+    match spec.changes:
         case ChangeKind.KEYS:
-            key = captured_table.details["columns"].index(manner.keys[0])
+            key = captured_table.details["columns"].index(spec.keys[0])
             wanted = {(row[key],) for row in truth.added + truth.removed}
             assert set(found) == wanted and not may_be_more
         case ChangeKind.UPSERTS:

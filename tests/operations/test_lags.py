@@ -20,7 +20,7 @@ from dalsegno.clock import utc_now
 from dalsegno.model.captures import actor_of_run
 from dalsegno.operations.lateness import Lateness
 from dalsegno.store import lags, service_tables
-from dalsegno.store.asking import rows
+from dalsegno.store.row_queries import rows
 from tests.engine.support import Place, noop
 
 SCHEMA = Schema(NestedField(1, "id", LongType()))

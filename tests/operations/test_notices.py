@@ -16,7 +16,7 @@ from dalsegno.operations.lateness import Lateness
 from dalsegno.operations.notifying import GIVEN_UP, Sender
 from dalsegno.settings import ChannelSettings, ChannelType, Encryption
 from dalsegno.store import service_tables
-from dalsegno.store.asking import rows
+from dalsegno.store.row_queries import rows
 from tests.engine.support import FAILED, Place, expression, noop, shell
 from tests.operations.conftest import Clock
 from tests.operations.dying import end_run

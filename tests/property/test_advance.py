@@ -29,7 +29,7 @@ from dalsegno.model.runs import (
     Resumed,
     RunStatus,
     SignalsCame,
-    SignalsSought,
+    SignalsWanted,
     StepEnded,
     StepStatus,
     TakenOver,
@@ -177,11 +177,11 @@ class World:
         if state.status is StepStatus.WAITING_FOR_SIGNALS and self.draw.draw(st.integers(0, 4)):
             are_there = self.draw.draw(st.booleans())
             self.signalled |= {step_id} if are_there else set()
-            self.happen(SignalsSought(step_id, fence, are_there))
+            self.happen(SignalsWanted(step_id, fence, are_there))
             return
         if state.status is StepStatus.CREATED:
             # Somebody let it go while its signals were looked for.
-            self.happen(SignalsSought(step_id, fence))
+            self.happen(SignalsWanted(step_id, fence))
             return
         if state.status is StepStatus.WAITING_FOR_SIGNALS:
             self.happen(StepEnded(step_id, fence, Failed(self.draw.draw(st.sampled_from(FailureKind)), "so it goes")))
@@ -299,7 +299,7 @@ def test_everything_runs_once_if_nothing_fails(graph: Graph, data: st.DataObject
         step_id = data.draw(st.sampled_from(ready))
         happen(Claimed(step_id))
         if flow.steps[step_id].status is StepStatus.WAITING_FOR_SIGNALS:
-            happen(SignalsSought(step_id, flow.steps[step_id].fence, are_there=True))
+            happen(SignalsWanted(step_id, flow.steps[step_id].fence, are_there=True))
             continue
         ran[step_id] += 1
         happen(StepEnded(step_id, flow.steps[step_id].fence, Succeeded(), tuple(graph.steps[step_id].successors)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange
-from dalsegno.model.captures import EVERY_OPERATION, ChangeKind, Manner
+from dalsegno.model.captures import EVERY_OPERATION, CaptureSpec, ChangeKind
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import Bound, Since
 from dalsegno.model.tables import TableName
@@ -118,18 +118,18 @@ def test_bounded_captures_take_what_one_would(
     commits: list[tuple[str, int | None]], bounds: list[tuple[int | None, int | None]]
 ) -> None:
     """Each snapshot in one of them, in order; each within its bound, or a single snapshot."""
-    manner = Manner(ChangeKind.BEFORE_AFTER, EVERY_OPERATION)
+    spec = CaptureSpec(ChangeKind.BEFORE_AFTER, EVERY_OPERATION)
     known: dict[int, Snapshot] = {}
     for id_, (word, size) in enumerate(commits, 1):
         told = {} if size is None else {"added-files-size": str(size)}
         made = snapshot(id_, id_ - 1 or None, Operation(word))
         known[id_] = replace(made, summary={**made.summary, **told})
     history = History("uuid", 2, "main", known.get(len(known)), 0, known)
-    whole = next_increment(TABLE, "c", history, None, manner=manner)
+    whole = next_increment(TABLE, "c", history, None, spec=spec)
     taken: list[Snapshot] = []
     position: Position | None = None
     for most, size in itertools.cycle(bounds):
-        increment = next_increment(TABLE, "c", history, position, bound=Bound(most, size), manner=manner)
+        increment = next_increment(TABLE, "c", history, position, bound=Bound(most, size), spec=spec)
         assert increment.has_news == (len(taken) < len(whole.taken))
         position = increment.upto
         taken += increment.taken

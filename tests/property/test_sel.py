@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dalsegno.errors import SelError
-from dalsegno.spec.sel import Limits, Type, Value, evaluate, names_of
-from dalsegno.spec.sel.texts import from_utf16, java_double, to_utf16
+from dalsegno.sel import Limits, Type, Value, evaluate, names_of
+from dalsegno.sel.texts import from_utf16, java_double, to_utf16
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SMALL = Limits(steps=20_000, turns=200, memory=1_000_000, characters=20_000, seconds=10)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dalsegno.errors import SelError
-from dalsegno.spec.sel import Limits, evaluate, value_of
+from dalsegno.sel import Limits, evaluate, value_of
 
 #: The moment at which Maestro's answers in maestro.jsonl were recorded.
 NOW = datetime(2019, 1, 1, 0, 0, 12, 345_000, tzinfo=UTC)

@@ -13,7 +13,7 @@ from typing import Any
 
 from dalsegno.cli.evaluating import shown
 from dalsegno.errors import SelError
-from dalsegno.spec.sel import Type, Value, evaluate
+from dalsegno.sel import Type, Value, evaluate
 from tests.sel.support import NOW
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("maestro.jsonl").read_text("utf-8").splitlines()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dalsegno.spec.sel import Type, Value, evaluate, names_of, parse
+from dalsegno.sel import Type, Value, evaluate, names_of, parse
 from tests.sel.support import NOW, refusal, result, type_of_result
 
 

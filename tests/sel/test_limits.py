@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from dalsegno.errors import SelError
-from dalsegno.spec.sel import Limits, evaluate
+from dalsegno.sel import Limits, evaluate
 from tests.sel.support import NOW, refusal, result
 
 #: A string of half a million characters.
@@ -222,7 +222,7 @@ def test_memory_stays_small() -> None:
     code = (
         "import resource\n"
         "from tests.sel.test_limits import LONG, NOW\n"
-        "from dalsegno.spec.sel import evaluate\n"
+        "from dalsegno.sel import evaluate\n"
         "from dalsegno.errors import SelError\n"
         "evaluate('1', {}, now=NOW)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

@@ -10,9 +10,9 @@ import pytest
 
 from dalsegno.cli.evaluating import text
 from dalsegno.clock import utc_now
-from dalsegno.spec.sel import Limits, classes, evaluate
-from dalsegno.spec.sel.methods import registry
-from dalsegno.spec.sel.values import Type
+from dalsegno.sel import Limits, classes, evaluate
+from dalsegno.sel.methods import registry
+from dalsegno.sel.values import Type
 from tests.sel.support import refusal
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "sel.md").read_text(encoding="utf-8")

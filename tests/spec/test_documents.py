@@ -11,7 +11,7 @@ import pytest
 from dalsegno.errors import InvalidWorkflow
 from dalsegno.spec import documents
 from dalsegno.spec.composing import DEPTH, NODES
-from dalsegno.spec.nodes import MapNode, Mark, Node, plain
+from dalsegno.spec.nodes import MapNode, Node, SourceLocation, plain
 from dalsegno.spec.problems import Problems
 
 
@@ -65,18 +65,18 @@ def test_places() -> None:
     root = read("a: 1\nb:\n  - c: x\n    d: [1, 2]\n")
     assert isinstance(root, MapNode)
     key, listed = root.entries["b"]
-    assert key.mark == Mark(2, 1)
+    assert key.mark == SourceLocation(2, 1)
     inner = listed.items[0]  # type: ignore[union-attr]
-    assert inner.entries["d"][0].mark == Mark(4, 5)  # type: ignore[union-attr]
-    assert inner.entries["d"][1].items[1].mark == Mark(4, 12)  # type: ignore[union-attr]
+    assert inner.entries["d"][0].mark == SourceLocation(4, 5)  # type: ignore[union-attr]
+    assert inner.entries["d"][1].items[1].mark == SourceLocation(4, 12)  # type: ignore[union-attr]
 
 
 def test_places_in_json() -> None:
     root = read('{\n\t"a" : [1,\n {"b":"x"}]}')
     assert isinstance(root, MapNode)
-    assert root.entries["a"][0].mark == Mark(2, 2)
+    assert root.entries["a"][0].mark == SourceLocation(2, 2)
     inner = root.entries["a"][1].items[1]  # type: ignore[union-attr]
-    assert inner.entries["b"][1].mark == Mark(3, 7)  # type: ignore[union-attr]
+    assert inner.entries["b"][1].mark == SourceLocation(3, 7)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

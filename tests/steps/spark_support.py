@@ -11,8 +11,8 @@ from dalsegno.model.outcomes import Outcome
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.spark import SparkRunner
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.runner import SparkRunner
+from dalsegno.steps.spark.sessions import local_server
 
 RUNNER = SparkRunner()
 #: Two cores take days for it, and let go of it at once: between rows Spark asks whether a task may go on.

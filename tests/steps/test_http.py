@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 from dalsegno.clock import utc_now
 from dalsegno.model.outcomes import Failed, FailureKind, Succeeded
 from dalsegno.settings import Settings
-from dalsegno.steps import http_job
 from dalsegno.steps.contract import Work
-from dalsegno.steps.http import HttpRunner
+from dalsegno.steps.http import job as http_job
+from dalsegno.steps.http.runner import HttpRunner
 from tests.steps.support import attempt, failure, finished, log_text, outputs
 
 HTTP = HttpRunner()

@@ -13,7 +13,7 @@ from dalsegno.errors import PlatformError
 from dalsegno.model.outcomes import Failed, FailureKind, Stopped, Succeeded
 from dalsegno.settings import Settings
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.http import HttpRunner
+from dalsegno.steps.http.runner import HttpRunner
 from tests.steps.job_server import JobServer, job_server
 from tests.steps.support import attempt, failure, log_text
 

@@ -14,7 +14,7 @@ from dalsegno.steps.contract import Work
 from dalsegno.steps.file_fields import file_fields
 from dalsegno.steps.notebook import NotebookRunner
 from dalsegno.steps.registry import BUILT_IN, runner
-from dalsegno.steps.spark_params import Script, Sql, spark_step
+from dalsegno.steps.spark.params import Script, Sql, spark_step
 from tests.steps.support import attempt
 
 

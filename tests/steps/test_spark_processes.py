@@ -19,8 +19,8 @@ from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import running_servers
 from dalsegno.steps import stamps
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.spark import SparkRunner
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.runner import SparkRunner
+from dalsegno.steps.spark.sessions import local_server
 from tests.steps import support
 from tests.store.examples import PLAYBACK, capture
 

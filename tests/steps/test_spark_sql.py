@@ -14,7 +14,7 @@ from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Stopped, Succe
 from dalsegno.settings import Settings, load
 from dalsegno.spark.server import running_servers
 from dalsegno.steps.contract import FilledText, Finished, Started, Work
-from dalsegno.steps.spark_sessions import local_server
+from dalsegno.steps.spark.sessions import local_server
 from tests.steps.spark_support import ENDLESS, RUNNER, Worker, executing, outcome_of, running_with_progress
 
 pytestmark = pytest.mark.spark

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.spark
 EXECUTING = """
 import pickle, sys
 from dalsegno.steps.contract import Running
-from dalsegno.steps.spark import SparkRunner
+from dalsegno.steps.spark.runner import SparkRunner
 work = pickle.loads(bytes.fromhex(sys.argv[1]))
 runner = SparkRunner()
 runner.start(work)

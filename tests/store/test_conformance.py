@@ -13,7 +13,7 @@ import pytest
 
 from dalsegno import errors
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, UnknownName, UserError
-from dalsegno.model.captures import Capture, CaptureState, ChangeKind, Manner, Mode
+from dalsegno.model.captures import Capture, CaptureSpec, CaptureState, ChangeKind, Mode
 from dalsegno.model.snapshots import Operation, Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import Store, run_queries
@@ -35,12 +35,15 @@ def test_a_recorded_capture_reads_back_as_it_was(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "manner",
-    [Manner(mode=Mode.VIEW), Manner(ChangeKind.KEYS, frozenset(Operation) - {Operation.REPLACE}, ("id", "day"), True)],
+    "spec",
+    [
+        CaptureSpec(mode=Mode.VIEW),
+        CaptureSpec(ChangeKind.KEYS, frozenset(Operation) - {Operation.REPLACE}, ("id", "day"), True),
+    ],
 )
-def test_how_a_table_is_captured_reads_back_as_it_was(store: Store, manner: Manner) -> None:
+def test_how_a_table_is_captured_reads_back_as_it_was(store: Store, spec: CaptureSpec) -> None:
     new = capture()
-    new = replace(new, tables=(replace(new.tables[0], manner=manner),))
+    new = replace(new, tables=(replace(new.tables[0], spec=spec),))
     store.record_capture(new)
     assert store.capture("c1") == new
 

@@ -21,34 +21,26 @@ from tests.store.races import race
 
 #: What somebody may have had at each version, in the SQL of that version: to be extended, never to be changed.
 ROWS: dict[str, list[str]] = {
-    "0001": [
+    "0010": [
         """INSERT INTO captures (id, consumer, state, created_at, created_by, expires_at, settled_at, settled_by)
            VALUES ('old', 'daily', 'committed', {now}, 'ada', {now}, {now}, 'ada')""",
         """INSERT INTO capture_tables
            VALUES ('old', 0, 'daily', 'lake.db.playback', {false},
                    'uuid-1', 'main', NULL, 0, NULL, 0, 'uuid-1', 'main', 10, 10, 1800000000010, 0,
-                   {true}, {false}, 'lake.changes.old', {false}, 'file:///changes/old', '{{"files": 3}}')""",
+                   {true}, {false}, 'lake.changes.old', {false}, 'file:///changes/old', '{{"files": 3}}',
+                   '{{"changes": "before_after", "operations": ["append", "delete"], "keys": ["id"],
+                      "by_row_id": false}}')""",
         """INSERT INTO checkpoints (consumer, capture_id, moved_at, moved_by, reason)
            VALUES ('daily', 'old', {now}, 'ada', 'capture committed')""",
         """INSERT INTO checkpoint_positions
            VALUES (1, 'lake.db.playback', 'uuid-1', 'main', 10, 10, 1800000000010, 0)""",
         """INSERT INTO positions
            VALUES ('daily', 'lake.db.playback', 'uuid-1', 'main', 10, 10, 1800000000010, 0, 1)""",
-    ],
-    "0002": [
-        """UPDATE capture_tables SET manner =
-           '{{"changes": "before_after", "operations": ["append", "delete"], "keys": ["id"], "by_row_id": false}}'""",
-    ],
-    "0003": [
         """INSERT INTO workflows (id, properties, latest_version, last_run, created_at, changed_at)
            VALUES ('w', '{{}}', 1, 0, {now}, {now})""",
-    ],
-    "0004": [
         """INSERT INTO triggers (workflow_id, kind, name, upto, next_at, state)
            VALUES ('w', 'time', '@daily UTC', {now}, {now}, '{{}}')""",
         """INSERT INTO leases (name, owner, term, beat) VALUES ('triggers', 'a', 1, 7)""",
-    ],
-    "0005": [
         """INSERT INTO signals (name, key, params, payload, source, announced_at)
            VALUES ('plays/complete', 'k', '{{"day": 1}}', '{{}}', '{{"by": "ada"}}', {now})""",
         """INSERT INTO signal_waits (flow_id, step_id, number, run_id, signal_name, wanted)
@@ -57,26 +49,18 @@ ROWS: dict[str, list[str]] = {
            VALUES ('plays/complete', 'w', 't')""",
         """INSERT INTO signal_arrivals (workflow_id, trigger_name, signal_id, signal_name)
            VALUES ('w', 't', 1, 'plays/complete')""",
-    ],
-    "0006": [
         """INSERT INTO nodes (id, host, process, process_began, started_at, seen_at, beat)
            VALUES ('n', 'here pid:[1]', 7, 'long ago', {now}, {now}, 3)""",
-    ],
-    "0007": [
         """INSERT INTO tokens (digest, created_at, created_by) VALUES ('d', {now}, 'ada')""",
         """INSERT INTO outbox (key, channel, message, created_at, next_at, attempts)
            VALUES ('run r 1 failed', 'ops', '{{}}', {now}, {now}, 0)""",
         """INSERT INTO lags (consumer, table_name, measured_at) VALUES ('daily', 'lake.db.playback', {now})""",
         """INSERT INTO progress (name, upto) VALUES ('traces', 7)""",
-    ],
-    "0008": [
         """INSERT INTO work_units (id, digest, captures, workflow_id, step_id, inputs, state, template, begun_by,
            created_at, visited, owner, outputs)
            VALUES ('u', 'u', '["old"]', 'w', 's', '[]', 'done', 't', 'w/1', {now}, '[]', 'o', '{{}}')""",
         """INSERT INTO work_unit_captures (capture_id, unit_id) VALUES ('old', 'u')""",
         """INSERT INTO work_statements (unit_id, number, text, state) VALUES ('u', 1, 'SELECT 1', 'begun')""",
-    ],
-    "0009": [
         """INSERT INTO versions (workflow_id, version, definition, digest, created_at, created_by)
            VALUES ('w', 1, '{{}}', 'd', {now}, 'ada')""",
         """INSERT INTO file_contents (digest, size, content) VALUES ('c', 8, 'SELECT 1')""",
@@ -144,6 +128,13 @@ def test_a_database_from_the_future_is_left_alone(url: str) -> None:
     database.close()
 
 
+def test_a_database_from_before_the_first_release_is_left_alone(url: str) -> None:
+    with Store.open(url) as store, store.database.writing() as connection:
+        connection.exec_driver_sql("UPDATE dalsegno_version SET version_num = '0009'")
+    with pytest.raises(UserError, match="schema version 0009, from before the first release"):
+        Store.open(url)
+
+
 def from_the_future(url: str, oldest: str | None) -> None:
     """Make it a database of a version that does not exist yet, which says what it works with, if anything."""
     with Store.open(url) as store, store.database.writing() as connection:
@@ -172,7 +163,7 @@ def test_a_newer_database_that_does_not_bear_us_is_left_alone(url: str, oldest: 
 
 def test_what_a_database_works_with_is_said_however_it_got_there(new_url: Callable[[], str]) -> None:
     made, migrated = new_url(), new_url()
-    bring_to(migrated, "0007")
+    bring_to(migrated, HEAD)
     for url in (made, migrated):
         with Store.open(url) as store, store.database.reading() as connection:
             assert connection.exec_driver_sql("SELECT * FROM dalsegno_compatibility").all() == [(HEAD, OLDEST)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dalsegno.model.signals import Announcement, Match, Sought, Wanted
+from dalsegno.model.signals import Announcement, Match, Wanted, WantedSignal
 from dalsegno.model.workflow import Operator
 from dalsegno.store import Store, run_queries, runs, signals
 from tests.store.examples import NOW
@@ -16,12 +16,12 @@ def tell(store: Store, n: int = 2, name: str = "x") -> None:
         signals.announce(connection, [Announcement(name, {"n": n})], NOW)
 
 
-def wait(store: Store, sought: Sought, step: str = "s") -> None:
+def wait(store: Store, wanted_signals: WantedSignal, step: str = "s") -> None:
     with store.database.writing() as connection:
-        signals.wait(connection, "r", "r", step, [sought])
+        signals.wait(connection, "r", "r", step, [wanted_signals])
 
 
-def look(store: Store, wanted: Wanted = WANTED) -> Sought:
+def look(store: Store, wanted: Wanted = WANTED) -> WantedSignal:
     with store.database.reading() as connection:
         return signals.look_for(connection, wanted)
 
@@ -39,12 +39,12 @@ def woken(store: Store) -> list[list[str]]:
 
 def test_what_is_announced_after_somebody_looked_is_found(store: Store) -> None:
     tell(store, 1)
-    sought = look(store)
-    assert sought == Sought(WANTED, None, 1)
+    wanted_signals = look(store)
+    assert wanted_signals == WantedSignal(WANTED, None, 1)
     tell(store, 2)
     tell(store, 3)
     tell(store, 1)
-    wait(store, sought)
+    wait(store, wanted_signals)
     assert found(store) == {"s": 3}
     assert woken(store) == []
 
@@ -52,9 +52,9 @@ def test_what_is_announced_after_somebody_looked_is_found(store: Store) -> None:
 def test_the_newest_is_found_however_many_there_are(store: Store) -> None:
     with store.database.writing() as connection:
         signals.announce(connection, [Announcement("x", {"n": n}) for n in (2, 3, *[0] * 1200)], NOW)
-    assert look(store) == Sought(WANTED, 2, 1202)
+    assert look(store) == WantedSignal(WANTED, 2, 1202)
     assert look(store, Wanted("x", {"n": Match(Operator.EQUAL, 5)})).found is None
-    assert look(store, Wanted("y")) == Sought(Wanted("y"), None, 0)
+    assert look(store, Wanted("y")) == WantedSignal(Wanted("y"), None, 0)
 
 
 def test_a_signal_meets_a_step_that_begins_to_wait(url: str) -> None:

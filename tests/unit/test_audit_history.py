@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dalsegno.audit.history import Consumed, line_of
 from dalsegno.model.snapshots import History, Operation, Snapshot
-from dalsegno.operations.audit.history import Consumed, line_of
 
 
 def run(number: int, began: int, ended: int) -> Consumed:

@@ -81,10 +81,10 @@ def test_what_is_secret(tmp_path: Path, monkeypatch: Any) -> None:
 
 
 def test_what_a_thread_works_on_is_told() -> None:
-    from dalsegno.engine import about
+    from dalsegno.engine import log_context
 
-    token = about._ABOUT.set({"run": "w/1", "step": "a", "attempt": 1})
+    token = log_context._ABOUT.set({"run": "w/1", "step": "a", "attempt": 1})
     try:
         assert TextLines([]).format(record("x")).endswith("x run=w/1 step=a attempt=1")
     finally:
-        about._ABOUT.reset(token)
+        log_context._ABOUT.reset(token)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dalsegno.clock import from_millis
-from dalsegno.model.captures import Manner, manner_of
+from dalsegno.model.captures import CaptureSpec, capture_spec_of
 from dalsegno.model.snapshots import History, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Bound, Full, Latest, Start
 from dalsegno.model.watching import Rules, Unprocessed, Watch
@@ -17,7 +17,7 @@ from dalsegno.plan.unprocessed import unprocessed
 from tests.unit.test_increments import LINE, TABLE, at, history, snap
 
 ADDED = Watch(TABLE, "c")
-BOTH_ENDS = replace(ADDED, manner=manner_of("before_after", None, ()))
+BOTH_ENDS = replace(ADDED, spec=capture_spec_of("before_after", None, ()))
 
 
 def counted(id_: int, parent: int | None, rows: int, operation: str = "append") -> Snapshot:
@@ -61,7 +61,7 @@ def test_a_table_that_was_replaced_by_an_empty_one() -> None:
     assert found is not None
     assert (found.span[0], found.rows, found.refusal) == (2, None, None)
     assert unprocessed(BOTH_ENDS, empty, at(None)) is None
-    only_appends = replace(BOTH_ENDS, manner=manner_of("before_after", ["append"], ()))
+    only_appends = replace(BOTH_ENDS, spec=capture_spec_of("before_after", ["append"], ()))
     refused = unprocessed(only_appends, empty, at(2))
     assert refused is not None and refused.refusal
 
@@ -131,10 +131,10 @@ SECOND = timedelta(seconds=1)
 ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def past(rules: Rules, *seconds: int, manner: Manner | None = None) -> Past:
+def past(rules: Rules, *seconds: int, spec: CaptureSpec | None = None) -> Past:
     """Of a table with an append in each of these seconds."""
     line = [replace(counted(n, n - 1 or None, 10), timestamp_ms=1000 * s) for n, s in enumerate(seconds, 1)]
-    watch = replace(ADDED, manner=manner or ADDED.manner)
+    watch = replace(ADDED, spec=spec or ADDED.spec)
     return simulate(rules, {watch: history(*line)}, ZERO + 10_000 * SECOND)
 
 

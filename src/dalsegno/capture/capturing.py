@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.capture import chosen_names, renames, views
-from dalsegno.capture.details import Wish, check_columns, contents_of, describe, look_into, refuse_unreadable
+from dalsegno.capture.details import DetailOptions, check_columns, contents_of, describe, look_into, refuse_unreadable
 from dalsegno.clock import to_millis
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
 from dalsegno.iceberg import change_table, pins
@@ -22,7 +22,7 @@ from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.manifests import adds_everything
 from dalsegno.iceberg.partitions import Novelty
-from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Manner, Mode, Role
+from dalsegno.model.captures import Capture, CapturedTable, CaptureSpec, CaptureState, Mode, Role
 from dalsegno.model.snapshots import History
 from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Since, Start
 from dalsegno.model.tables import TableName
@@ -49,15 +49,15 @@ class Request:
     start: Start | None
     end: AfterSnapshot | Since | None
     bound: Bound
-    manner: Manner
-    wish: Wish
+    spec: CaptureSpec
+    options: DetailOptions
     #: What the change table is to be called, if that is not left to us.
     target: TableName | None = None
-    #: The key columns of tables that have others than the manner says.
+    #: The key columns of tables that have others than the spec says.
     keys: Mapping[TableName, tuple[str, ...]] = field(default_factory=dict)
 
-    def manner_of(self, table: TableName) -> Manner:
-        return replace(self.manner, keys=self.keys[table]) if table in self.keys else self.manner
+    def spec_for(self, table: TableName) -> CaptureSpec:
+        return replace(self.spec, keys=self.keys[table]) if table in self.keys else self.spec
 
 
 @dataclass(frozen=True)
@@ -82,16 +82,16 @@ def capture(lake: Lake, request: Request) -> Captured | NothingNew:
     for attempt in range(_ATTEMPTS):
         pending = _pending(lake, request)
         if pending is not None:
-            check_columns([lake.load(table) for table in request.tables], request.wish, request.manner_of)
+            check_columns([lake.load(table) for table in request.tables], request.options, request.spec_for)
             if request.target is not None:
                 chosen_names.make_room(lake, pending)
-            return Captured(_finish(lake, pending, request.wish), is_resumed=True)
+            return Captured(_finish(lake, pending, request.options), is_resumed=True)
         loaded, increments = _increments(lake, request)
         try:
             if not any(increment.has_news for increment in increments):
                 return _step_over(lake, request, loaded, increments)
             recorded = _record(lake, request, loaded, increments)
-            return Captured(_finish(lake, recorded, request.wish, loaded), is_resumed=False)
+            return Captured(_finish(lake, recorded, request.options, loaded), is_resumed=False)
         except (CheckpointMoved, CapturePending):
             # Somebody else captured or committed in between: look again, and go on from there.
             if attempt == _ATTEMPTS - 1:
@@ -120,7 +120,7 @@ def _answers(pending: Capture, request: Request) -> bool:
     """Whether a pending capture is what was asked for: the same tables, branch and kind of start."""
     return {captured.table for captured in pending.tables} == set(request.tables) and all(
         captured.upto.branch == request.branch
-        and captured.manner.asks_like(request.manner_of(captured.table))
+        and captured.spec.asks_like(request.spec_for(captured.table))
         and request.target in (None, captured.change_table)
         and (not isinstance(request.end, AfterSnapshot) or captured.upto.snapshot_id == request.end.snapshot_id)
         and (request.start is None or captured.is_full == isinstance(request.start, Full))
@@ -133,7 +133,7 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
     # One moment for all tables, taken before the first is loaded: each then has all it held at that moment.
     end = request.end or (Since(to_millis(lake.clock())) if len(request.tables) > 1 else None)
     loaded = [lake.load(table) for table in request.tables]
-    check_columns(loaded, request.wish, request.manner_of)
+    check_columns(loaded, request.options, request.spec_for)
     increments = []
     for table in loaded:
         history = history_of(table.metadata, request.branch, table=table.name)
@@ -147,12 +147,12 @@ def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[
             start=start,
             end=end,
             bound=request.bound,
-            manner=request.manner_of(table.name),
+            spec=request.spec_for(table.name),
         )
         if increment.root is not None and not adds_everything(table.files, increment.root):
             raise unproven_beginning(table.name, request.consumer, increment.root)
         refuse_unreadable(table, history, increment, request.consumer)
-        if increment.manner.mode is Mode.VIEW:
+        if increment.spec.mode is Mode.VIEW:
             views.refuse_view(lake.catalog(table.name.catalog), table, history, increment)
         increments.append(increment)
     return loaded, tuple(increments)
@@ -228,7 +228,7 @@ def _captured_table(
         is_full=increment.is_full,
         change_table=request.target or change_table_name,
         location=f"{folder}/{word}",
-        manner=increment.manner,
+        spec=increment.spec,
     )
 
 
@@ -241,15 +241,15 @@ def changes_folder(catalog: CatalogSettings, namespace: str, table: LoadedTable)
     return f"{str(table.metadata['location']).rstrip('/').rpartition('/')[0]}/{namespace}"
 
 
-def _finish(lake: Lake, capture: Capture, wish: Wish, loaded: Sequence[LoadedTable] = ()) -> Capture:
+def _finish(lake: Lake, capture: Capture, options: DetailOptions, loaded: Sequence[LoadedTable] = ()) -> Capture:
     """Bring a recorded capture to where its change tables can be read, however far it came before.
 
     ``loaded`` are its tables as they were just now; without them they are loaded.
     """
     if capture.state is CaptureState.READY and _all_there(lake, capture):
-        return replace(capture, tables=tuple(_renewed(lake, capture, captured, wish) for captured in capture.tables))
+        return replace(capture, tables=tuple(_renewed(lake, capture, captured, options) for captured in capture.tables))
     tables = {table.name: table for table in loaded or [lake.load(captured.table) for captured in capture.tables]}
-    details = {c.table: _publish(lake, capture, c, tables[c.table], wish) for c in capture.tables}
+    details = {c.table: _publish(lake, capture, c, tables[c.table], options) for c in capture.tables}
     try:
         return lake.store.mark_ready(capture.id, details)
     except CaptureSettled:
@@ -276,21 +276,23 @@ def _is_there(catalog: Catalog, capture_id: str, captured: CapturedTable) -> boo
     return all(are_intact) and (expected is None or view_files.is_intact(catalog, expected, capture_id))
 
 
-def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, wish: Wish) -> CapturedTable:
+def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, options: DetailOptions) -> CapturedTable:
     """A table of a capture that is ready: its history pinned for longer, and what is newly asked for added."""
     table, _ = _pin(lake, capture, captured, lake.load(captured.table))
     line = history_of(table.metadata, captured.upto.branch, table=table.name)
-    known = {**captured.details, "has_more": goes_on(line, captured.upto, captured.manner)}
-    if set(wish.range_columns) <= set(known["ranges"]) and (not wish.partitions or _are_told(known["partitions"])):
+    known = {**captured.details, "has_more": goes_on(line, captured.upto, captured.spec)}
+    if set(options.range_columns) <= set(known["ranges"]) and (
+        not options.partitions or _are_told(known["partitions"])
+    ):
         return replace(captured, details=known)
     catalog = lake.catalog(captured.change_table.catalog)
     history, increment = _recorded_increment(capture, captured, table)
     if captured.is_view:
         takes = contents_of(table, history, increment, lake.settings.io_threads)[Role.AFTER].takes
     else:
-        ends = [captured.tables[role] for role in captured.manner.ends]
+        ends = [captured.tables[role] for role in captured.spec.ends]
         takes = tuple(take for name in ends for take in change_table.published_takes(catalog, name))
-    looked = look_into(table, history, increment, [take for take in takes if take.manifest.is_data], wish)
+    looked = look_into(table, history, increment, [take for take in takes if take.manifest.is_data], options)
     return replace(captured, details={**known, **looked})
 
 
@@ -309,7 +311,7 @@ def _pin(lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTab
 
 
 def _publish(
-    lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable, wish: Wish
+    lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable, options: DetailOptions
 ) -> dict[str, object]:
     catalog = lake.catalog(captured.table.catalog)
     table, pin = _pin(lake, capture, captured, table)
@@ -328,7 +330,7 @@ def _publish(
     if not pin.is_held:
         # Nothing kept the range from expiring while it was read, so look whether it is still all there.
         _recorded_increment(capture, captured, catalog.load(captured.table))
-    details = describe(table, history, increment, published, pin, wish)
+    details = describe(table, history, increment, published, pin, options)
     return details | views.publish_changes(catalog, capture, captured, table, details)
 
 
@@ -340,7 +342,7 @@ def _recorded_increment(capture: Capture, captured: CapturedTable, table: Loaded
         raise _lost(capture, captured, str(captured.upto))
     if captured.is_full:
         return history, Increment(
-            captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True, manner=captured.manner
+            captured.table, captured.after, captured.upto, (), captured.is_first, is_full=True, spec=captured.spec
         )
     increment = increment_between(
         captured.table,
@@ -349,9 +351,9 @@ def _recorded_increment(capture: Capture, captured: CapturedTable, table: Loaded
         captured.after,
         upto,
         is_first=captured.is_first,
-        manner=captured.manner,
+        spec=captured.spec,
     )
-    if captured.manner.has_deleted_keys and not increment.manner.has_deleted_keys:
+    if captured.spec.has_deleted_keys and not increment.spec.has_deleted_keys:
         raise _lost(capture, captured, "all snapshots")
     refuse_unreadable(table, history, increment, capture.consumer)
     return history, increment

@@ -163,8 +163,8 @@ class Changes:
                     "deleted_keys_table": str(captured.tables[Role.DELETED_KEYS])
                     if Role.DELETED_KEYS in captured.tables
                     else None,
-                    "changes": captured.manner.changes.value,
-                    "mode": captured.manner.mode.value,
+                    "changes": captured.spec.changes.value,
+                    "mode": captured.spec.mode.value,
                     "location": captured.location,
                     "after": captured.after,
                     "upto": captured.upto,

@@ -26,7 +26,7 @@ from dalsegno.iceberg.predicates import partition_filters
 from dalsegno.iceberg.ranges import column_ranges
 from dalsegno.iceberg.schemas import RawSchema, is_newly_required, schema_of, unreadable
 from dalsegno.iceberg.swaps import swaps_between
-from dalsegno.model.captures import ChangeKind, Manner, Role
+from dalsegno.model.captures import CaptureSpec, ChangeKind, Role
 from dalsegno.model.snapshots import History, Snapshot
 from dalsegno.model.tables import TableName
 from dalsegno.plan.forecast import Cost
@@ -38,7 +38,7 @@ FEW_FILES = 2_000
 
 
 @dataclass(frozen=True)
-class Wish:
+class DetailOptions:
     """What a user wants to know beyond the change table itself."""
 
     range_columns: tuple[str, ...] = ()
@@ -48,17 +48,19 @@ class Wish:
     is_refresh: bool = False
 
 
-def check_columns(tables: Sequence[LoadedTable], wish: Wish, manner_of: Callable[[TableName], Manner]) -> None:
+def check_columns(
+    tables: Sequence[LoadedTable], options: DetailOptions, spec_for: Callable[[TableName], CaptureSpec]
+) -> None:
     """Refuse a range of a column that none of the tables has, and a key that one has not, before anything is done."""
     layouts = [Layout(table.metadata, table.metadata.get("current-schema-id", 0)) for table in tables]
-    for name in wish.range_columns:
+    for name in options.range_columns:
         if not any(layout.has_column(name) for layout in layouts):
             layouts[0].column(name)
     for table, layout in zip(tables, layouts, strict=True):
-        manner = manner_of(table.name)
-        for key in manner.keys:
+        spec = spec_for(table.name)
+        for key in spec.keys:
             layout.column(key)
-        if manner.compares_ends and (reason := unspeakable(layout.top_columns(), manner)):
+        if spec.compares_ends and (reason := unspeakable(layout.top_columns(), spec)):
             raise UnsupportedTable(
                 f"The changed rows of {table.name} cannot be told: {reason}.",
                 hint="Rename the column, or capture with --changes range, or only what is added.",
@@ -82,7 +84,7 @@ def _written_with(table: LoadedTable, history: History, increment: Increment) ->
     if increment.is_full:
         return []
     known = {snapshot.schema_id for snapshot in increment.taken}
-    if increment.manner.compares_ends:
+    if increment.spec.compares_ends:
         ends = [history.snapshots.get(end.snapshot_id or 0) for end in (increment.after, increment.upto)]
         known |= {snapshot.schema_id for end in ends for snapshot in history.ancestors(end)}
         known |= {increment.after.schema_id} if increment.after.snapshot_id is not None else set()
@@ -114,7 +116,7 @@ def _contents(table: LoadedTable, history: History, increment: Increment, thread
         takes = tuple(Take(manifest) for manifest in listed.manifests)
         whole = Contents(listed.format, takes, bytes=upto.count("total-files-size"))
         return {Role.AFTER: whole, Role.BEFORE: NO_CONTENTS}
-    if increment.manner.compares_ends:
+    if increment.spec.compares_ends:
         return _both_ends(table, history, increment, upto)
     selection = added_by(table.files, increment.taken, upto, threads=threads)
     takes = tuple(Take(manifest, only_added=True) for manifest in selection.manifests)
@@ -133,7 +135,7 @@ def _both_ends(
     known, found = (listed.manifests if listed else () for listed in (first, last))
     line = [snapshot for snapshot, _ in increment.snapshots]
     swaps = swaps_between(table.files, after, line) if after is not None and increment.is_line else ()
-    if increment.manner.is_told_by_one_end:
+    if increment.spec.is_told_by_one_end:
         sides = Side((), ()), added_since(table.files, layout, known, found, swaps)
     else:
         sides = touched(table.files, layout, known, found, swaps)
@@ -147,7 +149,7 @@ def _both_ends(
         for format_, side in zip(formats, sides, strict=True)
     ]
     ends = {Role.BEFORE: before_after[0], Role.AFTER: before_after[1]}
-    if not increment.manner.has_deleted_keys or last is None:
+    if not increment.spec.has_deleted_keys or last is None:
         return ends
     deleted = deleted_keys(table.files, line)
     size = Cost.total(take.cost for take in deleted.takes).bytes
@@ -160,14 +162,14 @@ def describe(
     increment: Increment,
     contents: Mapping[Role, Contents],
     pin: Pin,
-    wish: Wish,
+    options: DetailOptions,
 ) -> dict[str, Any]:
     """What is printed and remembered of a captured table."""
     layout = Layout(table.metadata, increment.upto.schema_id)
     before, deleted = contents.get(Role.BEFORE), contents.get(Role.DELETED_KEYS)
     # What changed lies in what was there before as well: a partition may have lost all of its rows.
     takes = [take for role, each in contents.items() if role is not Role.DELETED_KEYS for take in each.data]
-    looked = look_into(table, history, increment, takes, wish)
+    looked = look_into(table, history, increment, takes, options)
     return {
         "snapshots": [
             {
@@ -179,8 +181,8 @@ def describe(
             for snapshot, treatment in increment.snapshots
         ],
         "captured_snapshots": len(increment.taken),
-        "is_refresh": wish.is_refresh,
-        "has_more": goes_on(history, increment.upto, increment.manner),
+        "is_refresh": options.is_refresh,
+        "has_more": goes_on(history, increment.upto, increment.spec),
         "skipped_snapshots": sum(treatment is not Treatment.TAKE for _, treatment in increment.snapshots),
         **asdict(contents[Role.AFTER].cost),
         "before": None if before is None else asdict(before.cost),
@@ -202,7 +204,7 @@ def _keys(layout: Layout, deleted: Contents) -> dict[str, Any]:
 
 def exactness(increment: Increment) -> dict[str, Any]:
     """Whether the rows handed over are the ones that changed, and if not, what they may be more or less."""
-    if increment.manner.compares_ends or not increment.removing:
+    if increment.spec.compares_ends or not increment.removing:
         return {"exact": True, "inexact_because": None, "may_be_more": _over_delivered(increment)}
     return {
         "exact": False,
@@ -214,14 +216,14 @@ def exactness(increment: Increment) -> dict[str, Any]:
 
 def _over_delivered(increment: Increment) -> str | None:
     """What may be told as changed though its values are as they were; None if nothing is."""
-    manner = increment.manner
+    spec = increment.spec
     if increment.is_line and not increment.removing:
         return None
-    if manner.changes is ChangeKind.RANGE:
+    if spec.changes is ChangeKind.RANGE:
         return "partitions and ranges are those of whole files, of which only some rows may have changed"
-    if manner.is_told_by_one_end:
+    if spec.is_told_by_one_end:
         return "rows that were written again as they were are told as well, because row ids tell when a row was written"
-    if manner.by_row_id and not manner.keys:
+    if spec.by_row_id and not spec.keys:
         return "rows that were written anew as they were have new row ids: in Spark, each is a delete and an insert"
     return None
 
@@ -231,11 +233,11 @@ def look_into(
     history: History,
     increment: Increment,
     takes: Sequence[Take],
-    wish: Wish,
+    options: DetailOptions,
 ) -> dict[str, Any]:
     """Ranges and partitions: what can only be told by looking into manifests."""
     layout = Layout(table.metadata, increment.upto.schema_id)
-    columns = [name for name in wish.range_columns if layout.has_column(name)]
+    columns = [name for name in options.range_columns if layout.has_column(name)]
     ids = {layout.column(name).field_id for name in columns}
     by_path = {take.manifest.path: take for take in takes}
 
@@ -244,8 +246,8 @@ def look_into(
 
     ranges = column_ranges(layout, columns, [take.bounded for take in takes], taken)
     files = sum(take.cost.files or 0 for take in takes)
-    if files <= FEW_FILES if wish.partitions is None else wish.partitions:
-        most = FEW_FILES if wish.partitions is None else sys.maxsize
+    if files <= FEW_FILES if options.partitions is None else options.partitions:
+        most = FEW_FILES if options.partitions is None else sys.maxsize
         partitions = list_partitions(table.files, layout, history, increment, takes, most_entries=most)
     else:
         partitions = None

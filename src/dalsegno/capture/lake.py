@@ -15,7 +15,7 @@ from dalsegno import settings as settings_module
 from dalsegno.capture import capturing, checking, chosen_names, missing_tables, planning, rebuilding
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import checked_consumer
-from dalsegno.capture.details import Wish
+from dalsegno.capture.details import DetailOptions
 from dalsegno.capture.key_columns import Keys, keys_by_table
 from dalsegno.capture.lake_reader import LakeReader
 from dalsegno.capture.queries import query_of
@@ -27,7 +27,7 @@ from dalsegno.errors import CapturePending, CaptureSettled, DalsegnoError, DataE
 from dalsegno.iceberg import change_table, pins, views
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
 from dalsegno.iceberg.history import MAIN, history_of
-from dalsegno.model.captures import Capture, CaptureState, Checkpoint, manner_of
+from dalsegno.model.captures import Capture, CaptureState, Checkpoint, capture_spec_of
 from dalsegno.model.snapshots import Position
 from dalsegno.model.starts import Bound, Start, parse_end, parse_start
 from dalsegno.model.tables import TableName
@@ -128,8 +128,8 @@ class Lake(LakeReader):
             start=_start(start),
             end=None if upto is None else parse_end(upto),
             bound=Bound(max_snapshots, max_bytes),
-            manner=manner_of(changes, operations, shared, mode, has_keys=own.keys() >= set(names)),
-            wish=Wish(tuple(ranges), partitions, is_refresh),
+            spec=capture_spec_of(changes, operations, shared, mode, has_keys=own.keys() >= set(names)),
+            options=DetailOptions(tuple(ranges), partitions, is_refresh),
             target=chosen,
             keys=own,
         )
@@ -166,19 +166,19 @@ class Lake(LakeReader):
         """What a capture of the same parameters would do, and what it would cost, without doing it."""
         names = self._names(tables)
         shared, own = keys_by_table(keys, names, self.name)
-        question = planning.Question(
+        request = planning.PlanRequest(
             tables=names,
             consumer=checked_consumer(consumer),
             branch=branch,
             start=_start(start),
             end=None if upto is None else parse_end(upto),
             bound=Bound(max_snapshots, max_bytes),
-            manner=manner_of(changes, operations, shared, mode, has_keys=own.keys() >= set(names)),
+            spec=capture_spec_of(changes, operations, shared, mode, has_keys=own.keys() >= set(names)),
             keys=own,
             lookback_days=lookback_days,
             event_time=event_time,
         )
-        return planning.plan(self, question)
+        return planning.plan(self, request)
 
     def commit(self, capture_id: str, *others: str) -> Committed:
         """Move the checkpoint to the end of the capture's range, then drop its change tables.

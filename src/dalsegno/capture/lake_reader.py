@@ -11,7 +11,7 @@ from dalsegno.errors import UnknownName, UserError
 from dalsegno.model.captures import Capture, Checkpoint
 from dalsegno.model.tables import TableName
 from dalsegno.settings import Settings
-from dalsegno.store.capture_queries import Mark
+from dalsegno.store.capture_queries import CheckpointPosition
 from dalsegno.store.sqlite_file import open_for_reading
 from dalsegno.store.store_reader import StoreReader
 
@@ -38,11 +38,11 @@ class LakeReader:
         """Newest first."""
         return self.store.captures(consumer, pending_only=pending_only)
 
-    def checkpoints(self, consumer: str | None = None) -> list[Mark]:
+    def checkpoints(self, consumer: str | None = None) -> list[CheckpointPosition]:
         """Where each consumer stands."""
         return self.store.positions(consumer)
 
-    def checkpoint(self, table: str, *, consumer: str) -> Mark:
+    def checkpoint(self, table: str, *, consumer: str) -> CheckpointPosition:
         """Where one consumer stands on one table."""
         name, found = self.name(table), self.store.positions(consumer)
         for mark in found:

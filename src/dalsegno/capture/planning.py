@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.types import NestedField
 
 from dalsegno.capture.capturing import start_of_abandoned
-from dalsegno.capture.details import Wish, check_columns, contents_of, exactness, manifests_before, refuse_unreadable
+from dalsegno.capture.details import (
+    DetailOptions,
+    check_columns,
+    contents_of,
+    exactness,
+    manifests_before,
+    refuse_unreadable,
+)
 from dalsegno.capture.renames import standing
 from dalsegno.capture.views import refuse_view
 from dalsegno.clock import from_millis, to_millis
@@ -25,7 +32,7 @@ from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.layout import Layout, UnreadableBound, is_time, read_bound, to_epoch_ms
 from dalsegno.iceberg.manifests import Manifest, Take, adds_everything, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
-from dalsegno.model.captures import ChangeKind, Manner, Mode, Role
+from dalsegno.model.captures import CaptureSpec, ChangeKind, Mode, Role
 from dalsegno.model.snapshots import History, Position, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Bound, Full, Since, Start
 from dalsegno.model.tables import TableName
@@ -48,7 +55,7 @@ MANY_FILES = 20_000
 
 
 @dataclass(frozen=True)
-class Question:
+class PlanRequest:
     """What is to be planned."""
 
     tables: tuple[TableName, ...]
@@ -57,14 +64,14 @@ class Question:
     start: Start | None
     end: AfterSnapshot | Since | None
     bound: Bound
-    manner: Manner
+    spec: CaptureSpec
     lookback_days: int
     event_time: str | None
-    #: The key columns of tables that have others than the manner says.
+    #: The key columns of tables that have others than the spec says.
     keys: Mapping[TableName, tuple[str, ...]] = field(default_factory=dict)
 
-    def manner_of(self, table: TableName) -> Manner:
-        return replace(self.manner, keys=self.keys[table]) if table in self.keys else self.manner
+    def spec_for(self, table: TableName) -> CaptureSpec:
+        return replace(self.spec, keys=self.keys[table]) if table in self.keys else self.spec
 
 
 @dataclass(frozen=True)
@@ -114,13 +121,13 @@ class TablePlan:
     expiry: Expiry | None
 
 
-def plan(lake: Lake, question: Question) -> list[TablePlan]:
-    end = question.end or (Since(to_millis(lake.clock())) if len(question.tables) > 1 else None)
-    loaded = [lake.load(name) for name in question.tables]
-    check_columns(loaded, Wish(), question.manner_of)
-    starts = [question.start or start_of_abandoned(lake, question.consumer, table) for table in loaded]
+def plan(lake: Lake, request: PlanRequest) -> list[TablePlan]:
+    end = request.end or (Since(to_millis(lake.clock())) if len(request.tables) > 1 else None)
+    loaded = [lake.load(name) for name in request.tables]
+    check_columns(loaded, DetailOptions(), request.spec_for)
+    starts = [request.start or start_of_abandoned(lake, request.consumer, table) for table in loaded]
     return [
-        _TablePlanner(lake, replace(question, start=start), table, end).plan()
+        _TablePlanner(lake, replace(request, start=start), table, end).plan()
         for table, start in zip(loaded, starts, strict=True)
     ]
 
@@ -128,9 +135,9 @@ def plan(lake: Lake, question: Question) -> list[TablePlan]:
 class _TablePlanner:
     """Works out the plan of one table, each part from what is known so far."""
 
-    def __init__(self, lake: Lake, question: Question, table: LoadedTable, end: AfterSnapshot | Since | None) -> None:
-        self.lake, self.question, self.table, self.end = lake, question, table, end
-        self.history: History = history_of(table.metadata, question.branch, table=table.name)
+    def __init__(self, lake: Lake, request: PlanRequest, table: LoadedTable, end: AfterSnapshot | Since | None) -> None:
+        self.lake, self.request, self.table, self.end = lake, request, table, end
+        self.history: History = history_of(table.metadata, request.branch, table=table.name)
         self.checkpoint, self.unknown_standing = self._standing()
         self.now = lake.clock()
         self.layout = Layout(table.metadata, self.history.current_schema_id)
@@ -139,9 +146,9 @@ class _TablePlanner:
 
     def _standing(self) -> tuple[Position | None, DataError | None]:
         """Where the consumer stands, or why that cannot be told."""
-        is_chosen = self.question.start is not None
+        is_chosen = self.request.start is not None
         try:
-            found = standing(self.lake, self.question.consumer, self.table, is_start_chosen=is_chosen)
+            found = standing(self.lake, self.request.consumer, self.table, is_start_chosen=is_chosen)
         except DataError as error:
             return None, error
         return found.position, None
@@ -158,24 +165,24 @@ class _TablePlanner:
         takes = [take for each in contents.values() for take in each.data]
         few = sum(take.cost.files or 0 for take in takes) <= MANY_FILES
         files = self._events(increment, takes) if few and takes else None
-        bars, missed = lateness(files, self.question.lookback_days) if files is not None else (None, None)
+        bars, missed = lateness(files, self.request.lookback_days) if files is not None else (None, None)
         exact = exactness(increment) if increment else dict.fromkeys(("exact", "inexact_because", "may_be_more"))
         costs = {role: each.cost for role, each in contents.items()}
         lookback, unknown = self._lookback()
-        pending = self.lake.store.pending(self.question.consumer, self.table.name)
-        first_start = self.question.start or DEFAULT_START
+        pending = self.lake.store.pending(self.request.consumer, self.table.name)
+        first_start = self.request.start or DEFAULT_START
         behind = from_millis(unprocessed[0][0].timestamp_ms) if unprocessed else None
         head = self.history.head
         return TablePlan(
             table=str(self.table.name),
-            consumer=self.question.consumer,
-            branch=self.question.branch,
+            consumer=self.request.consumer,
+            branch=self.request.branch,
             checkpoint=self.checkpoint,
             start=None if self.checkpoint else type(first_start).__name__.lower(),
             upto=self._upto(increment),
             has_more=increment.has_more if increment else None,
-            changes=self.question.manner.changes,
-            mode=self.question.manner.mode,
+            changes=self.request.spec.changes,
+            mode=self.request.spec.mode,
             **exact,
             refusal={"code": refusal.code, "message": refusal.message, "hint": refusal.hint} if refusal else None,
             pending_capture=pending.id if pending else None,
@@ -183,7 +190,7 @@ class _TablePlanner:
             to_read=Cost.total(costs.values()) if increment else None,
             before=costs.get(Role.BEFORE),
             full_scan=_totals(head),
-            lookback_days=self.question.lookback_days,
+            lookback_days=self.request.lookback_days,
             lookback=lookback,
             lookback_unknown_because=unknown,
             partitions=self._partitions(increment, takes) if few else None,
@@ -196,7 +203,7 @@ class _TablePlanner:
         )
 
     def _expiry(self, unprocessed: Sequence[tuple[Snapshot, Treatment]]) -> Expiry:
-        held = pins.held(self.table, self.history, self.question.consumer)
+        held = pins.held(self.table, self.history, self.request.consumer)
         return expiry([snapshot for snapshot, _ in unprocessed], self.table.metadata.get("properties", {}), *held)
 
     def _upto(self, increment: Increment | None) -> Position | None:
@@ -206,8 +213,8 @@ class _TablePlanner:
         return self.history.position(self.history.head) if self.history.head else None
 
     def _increment(self) -> tuple[Increment | None, DataError | UserError | None]:
-        name, consumer = self.table.name, self.question.consumer
-        manner = self.question.manner_of(name)
+        name, consumer = self.table.name, self.request.consumer
+        spec = self.request.spec_for(name)
         if self.unknown_standing is not None:
             return None, self.unknown_standing
         try:
@@ -216,15 +223,15 @@ class _TablePlanner:
                 consumer,
                 self.history,
                 self.checkpoint,
-                start=self.question.start,
+                start=self.request.start,
                 end=self.end,
-                bound=self.question.bound,
-                manner=manner,
+                bound=self.request.bound,
+                spec=spec,
             )
             if increment.root is not None and not adds_everything(self.table.files, increment.root):
                 return None, unproven_beginning(name, consumer, increment.root)
             refuse_unreadable(self.table, self.history, increment, consumer)
-            if manner.mode is Mode.VIEW:
+            if spec.mode is Mode.VIEW:
                 refuse_view(self.lake.catalog(name.catalog), self.table, self.history, increment)
         except (DataError, UserError) as error:
             return None, error
@@ -235,18 +242,18 @@ class _TablePlanner:
         if increment is not None:
             return increment.snapshots if increment.is_line else None
         try:
-            start = self.question.start or DEFAULT_START
+            start = self.request.start or DEFAULT_START
             if isinstance(start, Full):
                 return None
             after = self.checkpoint or starting_position(self.table.name, self.history, start, self.history.head)
             found = increment_between(
                 self.table.name,
-                self.question.consumer,
+                self.request.consumer,
                 self.history,
                 after,
                 self.history.head,
                 is_first=False,
-                manner=self.question.manner_of(self.table.name),
+                spec=self.request.spec_for(self.table.name),
             )
         except (DataError, UserError):
             return None
@@ -257,7 +264,7 @@ class _TablePlanner:
         if increment is None or not increment.has_news:
             return {}
         contents = contents_of(self.table, self.history, increment, self.lake.settings.io_threads)
-        return {role: contents[role] for role in increment.manner.ends}
+        return {role: contents[role] for role in increment.spec.ends}
 
     def _partitions(self, increment: Increment | None, takes: Sequence[Take]) -> list[Partition] | None:
         if increment is None:
@@ -267,9 +274,9 @@ class _TablePlanner:
         return touched_partitions(self.layout, self._entries(takes), before, entries_of)
 
     def _event_time(self) -> NestedField | None:
-        if self.question.event_time is None:
+        if self.request.event_time is None:
             return self.layout.event_time_column()
-        column = self.layout.column(self.question.event_time)
+        column = self.layout.column(self.request.event_time)
         if not is_time(column):
             raise UserError(f"{column.name!r} is a {column.field_type}; an event time must be a date or a timestamp.")
         return column
@@ -307,7 +314,7 @@ class _TablePlanner:
             return None, "no column is known to be the time of the event; name one with --event-time"
         if head is None:
             return Cost(0, 0, 0), None
-        since = lookback_start_ms(self.now, self.question.lookback_days)
+        since = lookback_start_ms(self.now, self.request.lookback_days)
         listed = [m for m in read_list(self.table.files, head.manifest_list).manifests if m.is_data]
         near = [manifest for manifest in listed if _may_reach(layout, manifest, column, since)]
         if sum(manifest.live_files or 0 for manifest in near) > MANY_FILES:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 from dalsegno.errors import UserError
-from dalsegno.model.captures import CapturedTable, ChangeKind, Manner, Role
+from dalsegno.model.captures import CapturedTable, CaptureSpec, ChangeKind, Role
 from dalsegno.model.tables import TableName
 
 CHANGE_TYPE = "_change_type"
@@ -41,13 +41,13 @@ _REPEATED = {
 
 def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableName], str]) -> str:
     """What a captured table is asked for, as a query for an engine; ``metadata_of`` finds a table's metadata file."""
-    chosen, manner = _engine(engine), captured.manner
+    chosen, spec = _engine(engine), captured.spec
     if chosen is Engine.SPARK:
         sources = {role: _dotted(chosen, name) for role, name in captured.tables.items()}
     else:
         sources = {role: f"iceberg_scan({_text(metadata_of(name))})" for role, name in captured.tables.items()}
     columns = tuple(str(name) for name in captured.details["columns"])
-    if (reason := unspeakable(columns, manner)) is not None:
+    if (reason := unspeakable(columns, spec)) is not None:
         raise UserError(f"The changed rows of {captured.table} cannot be queried: {reason}.", hint=_READ_IT)
     if chosen is Engine.DUCKDB and len({name.lower() for name in columns}) < len(columns):
         raise UserError(
@@ -56,7 +56,7 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
         )
     after, before = sources[Role.AFTER], sources.get(Role.BEFORE)
     since = captured.after.sequence_number
-    if manner.is_told_by_one_end:
+    if spec.is_told_by_one_end:
         if chosen is not Engine.SPARK:
             raise UserError(
                 f"The upserts of {captured.table} are told by the ids of rows, which {chosen} does not show.",
@@ -66,21 +66,21 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
     if before is None:
         return f"SELECT {_names(chosen, columns)}, 'insert' AS {CHANGE_TYPE} FROM {after}"
     changes = _changes(chosen, captured, after, before)
-    match manner.changes:
+    match spec.changes:
         case ChangeKind.UPSERTS:
             return f"SELECT * FROM (\n{changes}\n) WHERE {CHANGE_TYPE} IN ('insert', 'update_after')"
         case ChangeKind.KEYS:
-            return f"SELECT DISTINCT {_names(chosen, manner.keys)} FROM (\n{changes}\n)"
+            return f"SELECT DISTINCT {_names(chosen, spec.keys)} FROM (\n{changes}\n)"
         case _:
             return changes
 
 
 def _changes(engine: Engine, captured: CapturedTable, after: str, before: str) -> str:
     """Every changed row, in the way that the engine and the table allow."""
-    manner, columns = captured.manner, captured.details["columns"]
+    spec, columns = captured.spec, captured.details["columns"]
     incomparable = captured.details.get("incomparable", ())
     # Not every engine shows the ids of rows; comparing all of the touched ones always works.
-    by_row_id = manner.by_row_id and engine is Engine.SPARK
+    by_row_id = spec.by_row_id and engine is Engine.SPARK
     if by_row_id:
         after, before = changed_by_id(after, before, captured.after.sequence_number)
     elif incomparable:
@@ -88,11 +88,11 @@ def _changes(engine: Engine, captured: CapturedTable, after: str, before: str) -
             f"Column {incomparable[0]!r} of {captured.table} is of a type that cannot be compared, and there are no "
             "row ids to go by instead.",
             hint="Query with Spark, which shows them."
-            if manner.by_row_id
+            if spec.by_row_id
             else "Capture with --changes range --partitions, and compute those partitions again.",
         )
-    identity = manner.keys or ((ROW_ID,) if by_row_id else ())
-    if manner.changes is ChangeKind.KEYS:
+    identity = spec.keys or ((ROW_ID,) if by_row_id else ())
+    if spec.changes is ChangeKind.KEYS:
         # What became of a row is not told then, so it need not be found on the other side.
         identity = ()
     return compared(engine, after, before, columns, identity, cancelling=not incomparable)
@@ -150,9 +150,9 @@ def changed_by_id(after: str, before: str, since: int) -> tuple[str, str]:
     )
 
 
-def unspeakable(columns: Sequence[str], manner: Manner) -> str | None:
+def unspeakable(columns: Sequence[str], spec: CaptureSpec) -> str | None:
     """Why columns cannot be told from those that the query adds; None if they can."""
-    if manner.is_told_by_one_end or manner.changes is ChangeKind.RANGE:
+    if spec.is_told_by_one_end or spec.changes is ChangeKind.RANGE:
         return None
     for name in columns:
         if name.lower() == CHANGE_TYPE or name.lower().startswith(_OWN):

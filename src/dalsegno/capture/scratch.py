@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from dalsegno.capture import views
 from dalsegno.capture.capturing import changes_folder
-from dalsegno.capture.details import Wish, contents_of, describe, refuse_unreadable
+from dalsegno.capture.details import DetailOptions, contents_of, describe, refuse_unreadable
 from dalsegno.errors import DalsegnoError, HistoryLost, UnknownName
 from dalsegno.iceberg import change_table
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.pins import Pin
-from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, CaptureState, Manner, Mode
+from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, CaptureSpec, CaptureState, Mode
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment, increment_between
@@ -60,8 +60,8 @@ class Scratch:
         upto: Position,
         *,
         after: Position | None = None,
-        manner: Manner = ADDED_FILES,
-        wish: Wish | None = None,
+        spec: CaptureSpec = ADDED_FILES,
+        options: DetailOptions | None = None,
     ) -> Capture:
         """The table as it was at ``upto``, or what came to it since ``after``, as a capture that nobody recorded."""
         name = self.name(table.name)
@@ -73,12 +73,12 @@ class Scratch:
         if history.table_uuid != upto.table_uuid or (last is None and upto.snapshot_id is not None):
             raise HistoryLost(f"{table.name} no longer has {upto}: expired or replaced since.")
         # Seen from the beginning, all is new, and no key was deleted.
-        asked = replace(manner, mode=Mode.ICDC, by_row_id=False, has_deleted_keys=False)
+        asked = replace(spec, mode=Mode.ICDC, by_row_id=False, has_deleted_keys=False)
         beginning = history.position(None)
         if after is None:
-            increment = Increment(table.name, beginning, upto, (), is_first=True, is_full=True, manner=asked)
+            increment = Increment(table.name, beginning, upto, (), is_first=True, is_full=True, spec=asked)
         else:
-            increment = increment_between(table.name, "scratch", history, after, last, is_first=True, manner=asked)
+            increment = increment_between(table.name, "scratch", history, after, last, is_first=True, spec=asked)
         refuse_unreadable(table, history, increment, "scratch")
         captured = CapturedTable(
             table=table.name,
@@ -88,7 +88,7 @@ class Scratch:
             is_full=after is None,
             change_table=name,
             location=f"{folder}/{name.namespace[0]}/{name.name}",
-            manner=increment.manner,
+            spec=increment.spec,
         )
         # The namespace is this clone's alone, so no two of them have one uuid.
         capture = Capture(name.namespace[0], "scratch", CaptureState.READY, now, lake.actor, now, (captured,))
@@ -98,7 +98,9 @@ class Scratch:
             role: change_table.publish(catalog, table, capture, captured, role, contents[role], threads)
             for role in captured.tables
         }
-        details = describe(table, history, increment, published, _NOT_PINNED, wish or Wish(partitions=False))
+        details = describe(
+            table, history, increment, published, _NOT_PINNED, options or DetailOptions(partitions=False)
+        )
         details |= views.publish_changes(catalog, capture, captured, table, details)
         return replace(capture, tables=(replace(captured, details=details),))
 

@@ -110,13 +110,13 @@ def _without_view(reason: str) -> dict[str, str | None]:
 
 def _changed_columns(captured: CapturedTable, table: LoadedTable) -> Sequence[Column]:
     """The columns that the query of the changed rows gives."""
-    columns, manner = views.columns_of(table.metadata, captured.upto.schema_id), captured.manner
-    if manner.changes is ChangeKind.KEYS:
+    columns, spec = views.columns_of(table.metadata, captured.upto.schema_id), captured.spec
+    if spec.changes is ChangeKind.KEYS:
         by_name = {column["name"]: column for column in columns}
-        if missing := [key for key in manner.keys if key not in by_name]:
+        if missing := [key for key in spec.keys if key not in by_name]:
             raise UserError(f"{', '.join(missing)} is inside of another column")
-        return [by_name[key] for key in manner.keys]
-    if manner.is_told_by_one_end:
+        return [by_name[key] for key in spec.keys]
+    if spec.is_told_by_one_end:
         return columns
     return [*columns, views.text_column(CHANGE_TYPE, beside=columns)]
 

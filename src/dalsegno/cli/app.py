@@ -11,7 +11,7 @@ import dalsegno
 from dalsegno.cli import (
     auditing,
     backing_up,
-    holding,
+    breakpoints_and_limits,
     lookups,
     runs,
     serving,
@@ -23,7 +23,7 @@ from dalsegno.cli import (
     writes,
 )
 from dalsegno.cli.output import line_of, opened, opened_lake_reader, reporting, show
-from dalsegno.operations.plain_values import plain
+from dalsegno.operations.json_values import plain
 
 # Rich would make --help prettier and three times slower.
 app = typer.Typer(
@@ -490,7 +490,7 @@ runs.register(app)
 auditing.register(app)
 writes.register(app)
 lookups.register(app)
-holding.register(app)
+breakpoints_and_limits.register(app)
 templates.register(app)
 triggers.register(app)
 signals.register(app)

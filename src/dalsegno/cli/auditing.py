@@ -14,8 +14,8 @@ from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
 
 if TYPE_CHECKING:
-    from dalsegno.operations.audit.comparison import Comparison, Difference
-    from dalsegno.operations.audit.results import Audit, Culprit, TargetResult
+    from dalsegno.audit.comparison import Comparison, Difference
+    from dalsegno.audit.results import Audit, Culprit, TargetResult
 
 #: How the command ends if a target is not what it should be.
 DRIFTED = 5
@@ -78,9 +78,9 @@ def audit(
     with exit code 5.
     """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.operations.audit.results import Question  # noqa: PLC0415
+        from dalsegno.audit.results import AuditRequest  # noqa: PLC0415
 
-        question = Question(
+        request = AuditRequest(
             workflow,
             sample=sample,
             seed=seed,
@@ -91,7 +91,7 @@ def audit(
             target=target,
             limit=limit,
         )
-        found = orchestrator.audit(question, version=version, say=_silent if json else _say)
+        found = orchestrator.audit(request, version=version, say=_silent if json else _say)
         show(found, text, as_json=json)
         if not found.is_equal:
             raise typer.Exit(DRIFTED)

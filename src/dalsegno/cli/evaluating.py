@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dalsegno.errors import PlatformError, SelError, UserError
-from dalsegno.spec.sel import PARAMETER_TYPES, Type, Value, evaluate, value_of
+from dalsegno.sel import PARAMETER_TYPES, Type, Value, evaluate, value_of
 
 _PARAMETER = re.compile(r"([^=:\s]+)(?::(\w+))?=(.*)", re.DOTALL)
 _LONG = re.compile(r"[+-]?\d{1,19}", re.ASCII)

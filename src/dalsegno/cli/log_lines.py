@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from dalsegno.cli.log_capture import printed_logged, uncaught_logged
 from dalsegno.cli.output import exit_code
-from dalsegno.engine.about import about
+from dalsegno.engine.log_context import about
 from dalsegno.errors import DalsegnoError
 from dalsegno.operations.printable import escaped
 from dalsegno.steps.secret_values import secret_values

@@ -98,7 +98,7 @@ def _workflows(views: Sequence[WorkflowView], now: Any) -> str:
 
 
 def _rows(found: QueryResult) -> str:
-    from dalsegno.steps.spark_rows import cell  # noqa: PLC0415
+    from dalsegno.steps.spark.rows import cell  # noqa: PLC0415
 
     count = len(found.rows)
     total = f"{count:,} row{'s' * (count != 1)}{', and there are more: --limit' if found.has_more else ''}"

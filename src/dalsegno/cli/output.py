@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, Problem, UserError
-from dalsegno.operations.plain_values import error_fields, plain
+from dalsegno.operations.json_values import error_fields, plain
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake

@@ -34,7 +34,7 @@ def spark_start(
     """Start the local Spark, unless it runs. Steps do that, too."""
     with reporting():
         from dalsegno.settings import load  # noqa: PLC0415
-        from dalsegno.steps.spark_sessions import server_address  # noqa: PLC0415
+        from dalsegno.steps.spark.sessions import server_address  # noqa: PLC0415
 
         found = server_address(load(settings), lambda text: print(text, file=sys.stderr))
         print(found if address else _as_text(_status(settings)))
@@ -55,7 +55,7 @@ def spark_stop(settings: SettingsFile = None) -> None:
 def _status(settings: Any) -> dict[str, Any]:
     from dalsegno.settings import load  # noqa: PLC0415
     from dalsegno.spark.server import running_servers  # noqa: PLC0415
-    from dalsegno.steps.spark_sessions import local_server  # noqa: PLC0415
+    from dalsegno.steps.spark.sessions import local_server  # noqa: PLC0415
 
     loaded = load(settings)
     wanted = None if loaded.spark_remote else local_server(loaded).folder

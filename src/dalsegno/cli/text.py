@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dalsegno.capture.planning import TablePlan
     from dalsegno.capture.rebuilding import Rebuilt, RebuiltCheckpoint
     from dalsegno.plan.forecast import Cost, Expiry
-    from dalsegno.store import Mark
+    from dalsegno.store import CheckpointPosition
 
 _BAR_WIDTH = 30
 _MANY = 8
@@ -77,7 +77,7 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
     elif captured.is_full:
         yield f"{captured.table}: the whole table as of {place(captured.upto)}, for {consumer}."
     else:
-        what = "changed" if captured.manner.compares_ends else "was added"
+        what = "changed" if captured.spec.compares_ends else "was added"
         yield f"{captured.table}: all that {what} after {place(captured.after)}, for {consumer}."
     if captured.is_first and start is None and captured.after.snapshot_id is None and not is_resumed:
         yield "  It is the first capture of this consumer, so it begins at the earliest; choose with --from."
@@ -197,13 +197,13 @@ def captures(found: Sequence[Capture]) -> str:
 # Checkpoints.
 
 
-def marks(found: Sequence[Mark]) -> str:
+def marks(found: Sequence[CheckpointPosition]) -> str:
     if not found:
         return "No checkpoints yet: a consumer has one from its first commit on."
     return "\n".join(f"{each.consumer}  {each.table}  {place(each.position)}" for each in found)
 
 
-def mark(found: Mark) -> str:
+def mark(found: CheckpointPosition) -> str:
     position = found.position
     lines = {
         "consumer": found.consumer,

@@ -13,7 +13,7 @@ import typer
 from dalsegno.cli.output import reporting, to_json
 from dalsegno.clock import utc_now
 from dalsegno.errors import InvalidWorkflow, Problem, SettingsError, UnknownName
-from dalsegno.operations.plain_values import problem_fields
+from dalsegno.operations.json_values import problem_fields
 
 if TYPE_CHECKING:
     from dalsegno.model.workflow import Workflow
@@ -113,7 +113,7 @@ def _check_settings(found: ReadWorkflow, problems: Problems) -> None:
     from dalsegno.operations.channels import check_channels  # noqa: PLC0415
     from dalsegno.operations.step_files import files_of_workflow  # noqa: PLC0415
     from dalsegno.settings import load  # noqa: PLC0415
-    from dalsegno.spec.nodes import Mark  # noqa: PLC0415
+    from dalsegno.spec.nodes import SourceLocation  # noqa: PLC0415
 
     try:
         settings = load()
@@ -121,7 +121,7 @@ def _check_settings(found: ReadWorkflow, problems: Problems) -> None:
         # They may need variables that are only there in production.
         problems.add(
             f"files of steps and channels of alerts are not checked: {error.message.removesuffix('.')}",
-            Mark(1, 1),
+            SourceLocation(1, 1),
             warning=True,
         )
         return

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, assert_never
 
 from dalsegno.engine import iterations
-from dalsegno.engine.records import Facts, OpenRun, Report
+from dalsegno.engine.records import OpenRun, Report, StepUpdate
 from dalsegno.engine.version_changes import change_version
 from dalsegno.model.messages import (
     Admit,
@@ -33,95 +33,95 @@ from dalsegno.plan.admission import Waiting, admit
 from dalsegno.store import flows, run_queries, runs
 
 if TYPE_CHECKING:
-    from dalsegno.engine.entry import Entry
+    from dalsegno.engine.run_transaction import RunTransaction
 
 
-def deliver(entry: Entry, run_id: str, message: Message) -> None:
+def deliver(transaction: RunTransaction, run_id: str, message: Message) -> None:
     """Act on what a transaction left for a run or a workflow."""
     match message:
         case Admit(workflow_id):
-            admit_runs(entry, workflow_id)
+            admit_runs(transaction, workflow_id)
         case ChildFinished(flow_id, step_id):
-            entry.take(Report(run_id, flow_id, ChildEnded(step_id)))
+            transaction.take(Report(run_id, flow_id, ChildEnded(step_id)))
         case SignalsArrived(steps):
             for flow_id, step_id in steps:
-                entry.take(Report(run_id, flow_id, SignalsCame(step_id)))
+                transaction.take(Report(run_id, flow_id, SignalsCame(step_id)))
         case EndChildren(flow_id, step_id, ending):
-            for child in sorted(runs.open_children(entry.connection, flow_id, step_id)):
-                end(entry, child, ending)
+            for child in sorted(runs.open_children(transaction.connection, flow_id, step_id)):
+                end(transaction, child, ending)
         case RestartRun(attempt, changes):
-            hold_workflow_of(entry, run_id)
-            run = entry.open(run_id)
+            hold_workflow_of(transaction, run_id)
+            run = transaction.open(run_id)
             if run.row["attempt"] < attempt:
                 asked = changes.get("initiator", {}).get("restart", {})
-                restart(entry, run, Restarted(is_version_named="version" in asked), changes)
+                restart(transaction, run, Restarted(is_version_named="version" in asked), changes)
         case EndRun(ending):
-            end(entry, run_id, ending)
+            end(transaction, run_id, ending)
         case _:
             assert_never(message)
 
 
-def hold_workflow_of(entry: Entry, run_id: str) -> None:
+def hold_workflow_of(transaction: RunTransaction, run_id: str) -> None:
     """Nobody else starts or ends runs of the workflow; to be asked for before the run itself."""
-    row = run_queries.run_row(entry.connection, run_id)
+    row = run_queries.run_row(transaction.connection, run_id)
     if row is not None:
-        runs.hold_workflow(entry.connection, row["workflow_id"])
+        runs.hold_workflow(transaction.connection, row["workflow_id"])
 
 
-def end(entry: Entry, run_id: str, ending: Ending) -> None:
+def end(transaction: RunTransaction, run_id: str, ending: Ending) -> None:
     """Bring a run to an end; one that waits for its turn ends at once."""
-    run = entry.open(run_id)
+    run = transaction.open(run_id)
     if run.row["status"] == RunStatus.CREATED.value:
         status = {Ending.KILL: RunStatus.FAILED, Ending.TIME_OUT: RunStatus.TIMED_OUT}.get(ending, RunStatus.STOPPED)
-        entry.end_run(run, status, "ended before it began")
+        transaction.end_run(run, status, "ended before it began")
     elif not RunStatus(run.row["status"]).is_final:
-        entry.happen(run, entry.flow(run, run_id), EndWanted(ending), Facts())
-        entry.work_off()
+        transaction.apply(run, transaction.flow(run, run_id), EndWanted(ending), StepUpdate())
+        transaction.work_off()
 
 
-def admit_runs(entry: Entry, workflow_id: str) -> None:
+def admit_runs(transaction: RunTransaction, workflow_id: str) -> None:
     """Let runs of a workflow begin, or stop them, as its run strategy says."""
-    runs.hold_workflow(entry.connection, workflow_id)
-    waiting = runs.open_runs(entry.connection, workflow_id)
+    runs.hold_workflow(transaction.connection, workflow_id)
+    waiting = runs.open_runs(transaction.connection, workflow_id)
     if not any(row["status"] == RunStatus.CREATED.value for row in waiting):
         return
-    newest = entry.blueprints(workflow_id, waiting[-1]["version"])
+    newest = transaction.blueprints(workflow_id, waiting[-1]["version"])
     strategy = newest.definition.properties.run_strategy
-    last = runs.last_ended(entry.connection, workflow_id)
+    last = runs.last_ended(transaction.connection, workflow_id)
     decided = admit(strategy, [Waiting(row["id"], RunStatus(row["status"])) for row in waiting], last)
     for run_id in sorted({*decided.stop, *decided.begin}):
-        entry.open(run_id)
+        transaction.open(run_id)
     for run_id in decided.stop:
-        end(entry, run_id, Ending.STOP)
+        end(transaction, run_id, Ending.STOP)
     for run_id in decided.begin:
-        _begin(entry, entry.open(run_id))
+        _begin(transaction, transaction.open(run_id))
 
 
-def _begin(entry: Entry, run: OpenRun) -> None:
+def _begin(transaction: RunTransaction, run: OpenRun) -> None:
     timeout = run.row["initiator"].get("timeout_seconds")
-    deadline = entry.now + timedelta(seconds=timeout) if timeout else None
-    changes = {"status": RunStatus.IN_PROGRESS.value, "started_at": entry.now, "deadline": deadline}
-    entry.run_changes.setdefault(run.id, {}).update(changes)
+    deadline = transaction.now + timedelta(seconds=timeout) if timeout else None
+    changes = {"status": RunStatus.IN_PROGRESS.value, "started_at": transaction.now, "deadline": deadline}
+    transaction.run_changes.setdefault(run.id, {}).update(changes)
     run.row = {**run.row, **changes}
-    entry.tell(run.id, "run", {"status": RunStatus.IN_PROGRESS.value})
-    known = flows.flow_row(entry.connection, run.id)
+    transaction.tell(run.id, "run", {"status": RunStatus.IN_PROGRESS.value})
+    known = flows.flow_row(transaction.connection, run.id)
     if known is not None:
-        flow = entry.flow(run, run.id)
-        wish = _restart_wish(run.row["initiator"].get("restart") or {}, iterations.failed(entry, flow))
-        entry.waiting.append((run, flow, wish, Facts()))
+        flow = transaction.flow(run, run.id)
+        wish = _restart_wish(run.row["initiator"].get("restart") or {}, iterations.failed(transaction, flow))
+        transaction.waiting.append((run, flow, wish, StepUpdate()))
     else:
         flow = Flow(run.id, run.id, run.blueprint.root, is_paused=run.row["is_paused"], breakpoints=run.breakpoints)
         run.flows[run.id] = flow
-        entry.new_flows.append(iterations.flow_row(flow, entry.now, {}))
-        entry.waiting.append((run, flow, Began(), Facts()))
-    entry.work_off()
+        transaction.new_flows.append(iterations.flow_row(flow, transaction.now, {}))
+        transaction.waiting.append((run, flow, Began(), StepUpdate()))
+    transaction.work_off()
 
 
-def restart(entry: Entry, run: OpenRun, wish: Restarted, changes: Mapping[str, Any]) -> None:
+def restart(transaction: RunTransaction, run: OpenRun, wish: Restarted, changes: Mapping[str, Any]) -> None:
     """Let an ended run wait for its turn once more; ``changes`` may name another version, with its parameters."""
     version = changes.get("version", run.row["version"])
     if version != run.row["version"]:
-        change_version(entry, run, wish, version)
+        change_version(transaction, run, wish, version)
     initiator = {
         **changes.get("initiator", run.row["initiator"]),
         "restart": {
@@ -139,10 +139,10 @@ def restart(entry: Entry, run: OpenRun, wish: Restarted, changes: Mapping[str, A
         "ended_at": None,
         "reason": None,
     }
-    entry.run_changes.setdefault(run.id, {}).update(values)
+    transaction.run_changes.setdefault(run.id, {}).update(values)
     run.row = {**run.row, **values}
-    entry.tell(run.id, "run", {"status": RunStatus.CREATED.value, "restart": initiator["restart"]})
-    entry.send(run.id, Admit(run.workflow_id))
+    transaction.tell(run.id, "run", {"status": RunStatus.CREATED.value, "restart": initiator["restart"]})
+    transaction.send(run.id, Admit(run.workflow_id))
 
 
 def _restart_wish(wish: Mapping[str, Any], failed_iterations: Mapping[str, tuple[int, ...]]) -> Restarted:

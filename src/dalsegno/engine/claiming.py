@@ -8,88 +8,90 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from dalsegno.engine.permits import permit_names
-from dalsegno.engine.records import Claim, Facts, OpenRun, Report
+from dalsegno.engine.records import Claim, OpenRun, Report, StepUpdate
 from dalsegno.model.runs import Claimed, Flow, StepState, TakenOver
 from dalsegno.plan.advance import StaleReport
 from dalsegno.store import nodes, queue
 
 if TYPE_CHECKING:
-    from dalsegno.engine.entry import Entry
+    from dalsegno.engine.run_transaction import RunTransaction
 
 #: When to look again at what somebody else is just changing.
 _BUSY = timedelta(milliseconds=50)
 
 
-def claim_what_follows(entry: Entry, capacity: int) -> None:
+def claim_what_follows(transaction: RunTransaction, capacity: int) -> None:
     """Claim those that this transaction made ready; what there is no room for is left to others, too."""
-    has_released = bool(entry.released)
-    claim_ready(entry, capacity)
-    is_full = len(entry.claims) >= capacity
-    entry.has_news = entry.has_news or (is_full and (entry.has_backlog or has_released))
+    has_released = bool(transaction.released)
+    claim_ready(transaction, capacity)
+    is_full = len(transaction.claims) >= capacity
+    transaction.has_news = transaction.has_news or (is_full and (transaction.has_backlog or has_released))
     # Whoever has room for steps also acts on the messages it sent.
-    entry.has_news = entry.has_news or (capacity == 0 and entry.has_sent)
+    transaction.has_news = transaction.has_news or (capacity == 0 and transaction.has_sent)
 
 
-def claim_ready(entry: Entry, capacity: int) -> None:
+def claim_ready(transaction: RunTransaction, capacity: int) -> None:
     """Claim those that are ready now, as far as there is room and permits are left."""
-    asked, entry.ready = deque(dict.fromkeys(entry.ready)), []
-    if asked and capacity > len(entry.claims) and not nodes.is_known(entry.connection, entry.node_id):
+    asked, transaction.ready = deque(dict.fromkeys(transaction.ready)), []
+    if asked and capacity > len(transaction.claims) and not nodes.is_known(transaction.connection, transaction.node_id):
         # The others have taken this process for dead: it may take nothing more.
         return
-    while asked and len(entry.claims) < capacity:
-        _claim(entry, _still_due(entry, asked, capacity - len(entry.claims)))
+    while asked and len(transaction.claims) < capacity:
+        _claim(transaction, _still_due(transaction, asked, capacity - len(transaction.claims)))
     # What there is no room for is not even looked at.
-    entry.has_backlog = entry.has_backlog or bool(asked)
+    transaction.has_backlog = transaction.has_backlog or bool(asked)
 
 
-def take_over(entry: Entry, reports: Sequence[Report]) -> None:
+def take_over(transaction: RunTransaction, reports: Sequence[Report]) -> None:
     """Go on with steps of a process that is gone, unless somebody else does by now."""
-    if not nodes.is_known(entry.connection, entry.node_id):
+    if not nodes.is_known(transaction.connection, transaction.node_id):
         return
     for report in reports:
         happening = report.happening
         if not isinstance(happening, TakenOver):
             continue
         try:
-            run = entry.open(report.run_id)
-            flow = entry.flow(run, report.flow_id)
-            entry.happen(run, flow, happening, Facts())
+            run = transaction.open(report.run_id)
+            flow = transaction.flow(run, report.flow_id)
+            transaction.apply(run, flow, happening, StepUpdate())
         except StaleReport:
             continue
-        entry.claims.append(_claim_of(run, flow, happening.step_id))
+        transaction.claims.append(_claim_of(run, flow, happening.step_id))
 
 
 def _claim_of(run: OpenRun, flow: Flow, step_id: str) -> Claim:
     return Claim(run, flow, flow.steps[step_id], flow.graph.steps[step_id])
 
 
-def _still_due(entry: Entry, asked: deque[tuple[str, str, str]], most: int) -> list[tuple[OpenRun, Flow, StepState]]:
+def _still_due(
+    transaction: RunTransaction, asked: deque[tuple[str, str, str]], most: int
+) -> list[tuple[OpenRun, Flow, StepState]]:
     """Take so many that are ready from those that were, a moment ago."""
     due: list[tuple[OpenRun, Flow, StepState]] = []
     while asked and len(due) < most:
         run_id, flow_id, step_id = asked.popleft()
         try:
-            run = entry.open_unless_busy(run_id)
+            run = transaction.open_unless_busy(run_id)
             if run is None:
                 # Its steps are left to whoever is at it, or to the next look.
-                entry.look_again(entry.now + _BUSY)
+                transaction.look_again(transaction.now + _BUSY)
                 continue
-            flow = entry.flow(run, flow_id)
+            flow = transaction.flow(run, flow_id)
         except StaleReport:
             continue
         state = flow.steps.get(step_id)
-        if state is None or state.ready_at is None or state.ready_at > entry.now:
+        if state is None or state.ready_at is None or state.ready_at > transaction.now:
             continue
-        if entry.roots is None or run.row["root_run"] in entry.roots:
+        if transaction.roots is None or run.row["root_run"] in transaction.roots:
             due.append((run, flow, state))
         else:
-            entry.has_news = True
+            transaction.has_news = True
     return due
 
 
-def _claim(entry: Entry, due: Sequence[tuple[OpenRun, Flow, StepState]]) -> None:
+def _claim(transaction: RunTransaction, due: Sequence[tuple[OpenRun, Flow, StepState]]) -> None:
     names = {(flow.id, state.step_id): permit_names(run.blueprint, run.id, state) for run, flow, state in due}
-    free = _free_permits(entry, {name: most for found in names.values() for name, most in found.items()})
+    free = _free_permits(transaction, {name: most for found in names.values() for name, most in found.items()})
     for run, flow, state in due:
         wanted = names[flow.id, state.step_id]
         if any(free[name] < 1 for name in wanted):
@@ -97,35 +99,35 @@ def _claim(entry: Entry, due: Sequence[tuple[OpenRun, Flow, StepState]]) -> None
             continue
         for name in wanted:
             free[name] -= 1
-            entry.permits.append({"name": name, "flow_id": flow.id, "step_id": state.step_id})
-        entry.happen(run, flow, Claimed(state.step_id), Facts())
-        entry.claims.append(_claim_of(run, flow, state.step_id))
+            transaction.permits.append({"name": name, "flow_id": flow.id, "step_id": state.step_id})
+        transaction.apply(run, flow, Claimed(state.step_id), StepUpdate())
+        transaction.claims.append(_claim_of(run, flow, state.step_id))
 
 
-def _free_permits(entry: Entry, limits: Mapping[str, int | None]) -> dict[str, int]:
+def _free_permits(transaction: RunTransaction, limits: Mapping[str, int | None]) -> dict[str, int]:
     """How many of each are left; a tag has a limit only if somebody set one."""
     if not limits:
         return {}
     # What ended in this transaction has made room already.
-    queue.release_permits(entry.connection, entry.released)
-    entry.released = []
+    queue.release_permits(transaction.connection, transaction.released)
+    transaction.released = []
     tags = [name.removeprefix("tag ") for name, most in limits.items() if most is None]
-    set_limits = {f"tag {tag}": most for tag, most in queue.limits_of(entry.connection, tags).items()}
+    set_limits = {f"tag {tag}": most for tag, most in queue.limits_of(transaction.connection, tags).items()}
     known = {name: most for name, most in limits.items() if most is not None} | set_limits
-    ours = _held_permits(entry, known)
-    held = queue.held(entry.connection, ours)
+    ours = _held_permits(transaction, known)
+    held = queue.held(transaction.connection, ours)
     # What was claimed in this transaction is not stored yet.
-    taken = Counter(permit["name"] for permit in entry.permits)
+    taken = Counter(permit["name"] for permit in transaction.permits)
     free = {name: most - held[name] - taken[name] if name in ours else 0 for name, most in known.items()}
     return {name: free.get(name, 1 << 30) for name in limits}
 
 
-def _held_permits(entry: Entry, names: Mapping[str, int]) -> set[str]:
+def _held_permits(transaction: RunTransaction, names: Mapping[str, int]) -> set[str]:
     """Those of the names whose permits nobody else takes until we are done."""
-    before = entry.permit_names
+    before = transaction.permit_names
     missing = names.keys() - (before or set())
-    found = queue.hold_permits(entry.connection, missing, wait=before is None)
+    found = queue.hold_permits(transaction.connection, missing, wait=before is None)
     if found != missing:
-        entry.look_again(entry.now + _BUSY)
-    entry.permit_names = (before or set()) | found
-    return entry.permit_names & names.keys()
+        transaction.look_again(transaction.now + _BUSY)
+    transaction.permit_names = (before or set()) | found
+    return transaction.permit_names & names.keys()

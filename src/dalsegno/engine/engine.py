@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from dalsegno.engine.jobs import Signals
+from dalsegno.engine.jobs import StopFlags
 from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.ledger import Ledger
 from dalsegno.engine.listening import Listener
@@ -50,7 +50,7 @@ _PATIENCE_SECONDS = 20.0
 class _Working:
     """A claimed step, until its report is saved."""
 
-    signals: Signals
+    signals: StopFlags
     fence: int
     is_done: bool = False
 
@@ -237,7 +237,7 @@ class Engine:
         for capture_id in recorded.committed:
             pool.submit(self.worker.tidy_up, capture_id)
         for claim in recorded.claims:
-            signals = Signals(is_to_leave=self._is_to_leave(), sign_file=self._membership.sign_file)
+            signals = StopFlags(is_to_leave=self._is_to_leave(), sign_file=self._membership.sign_file)
             if claim.state.ending is not None:
                 signals.end.set()
             working = _Working(signals, claim.state.fence)
@@ -284,7 +284,7 @@ class Engine:
         if seen.lost or seen.overdue:
             self._handle(pool, self.ledger.record([*seen.lost, *seen.overdue], now, capacity=self._room()))
 
-    def _note(self, signals: Signals, claim: Claim, values: Mapping[str, Any]) -> bool:
+    def _note(self, signals: StopFlags, claim: Claim, values: Mapping[str, Any]) -> bool:
         noted = Noted(claim, values)
         self._events.put(noted)
         return noted.is_kept(signals)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.engine.records import Facts, OpenRun
+from dalsegno.engine.records import OpenRun, StepUpdate
 from dalsegno.model.params import Params
 from dalsegno.model.runs import Began, Flow, Restarted, RestartFrom, RunStatus
 from dalsegno.model.workflow import ForeachStep
@@ -15,30 +15,34 @@ from dalsegno.spec.params.stored import from_stored, to_stored
 from dalsegno.store import flows, run_queries
 
 if TYPE_CHECKING:
-    from dalsegno.engine.entry import Entry
+    from dalsegno.engine.run_transaction import RunTransaction
 
 
-def still_open(entry: Entry, run: OpenRun, flow_id: str, step_id: str) -> list[Flow]:
+def still_open(transaction: RunTransaction, run: OpenRun, flow_id: str, step_id: str) -> list[Flow]:
     """The iterations of a loop that have not ended."""
     new = [known for known in run.flows.values() if known.parent and known.parent[:2] == (flow_id, step_id)]
-    stored = flows.open_iterations(entry.connection, flow_id, step_id)
-    found = {known.id: known for known in new} | {each: entry.flow(run, each) for each in stored}
+    stored = flows.open_iterations(transaction.connection, flow_id, step_id)
+    found = {known.id: known for known in new} | {each: transaction.flow(run, each) for each in stored}
     return [known for known in found.values() if not known.status.is_final]
 
 
-def launch(entry: Entry, run: OpenRun, flow: Flow, which: tuple[str, int], facts: Facts, *, is_again: bool) -> None:
+def launch(
+    transaction: RunTransaction, run: OpenRun, flow: Flow, which: tuple[str, int], update: StepUpdate, *, is_again: bool
+) -> None:
     """Begin an iteration, or go on with one that an earlier try of the run left."""
     step_id, index = which
     flow_id = f"{flow.id}/{step_id}/{index}"
     # In its first attempt a loop has launched none before.
-    if flow.steps[step_id].attempt > 1 and flows.flow_row(entry.connection, flow_id) is not None:
-        below = entry.flow(run, flow_id)
+    if flow.steps[step_id].attempt > 1 and flows.flow_row(transaction.connection, flow_id) is not None:
+        below = transaction.flow(run, flow_id)
         restart = RestartFrom.INCOMPLETE if is_again else RestartFrom.BEGINNING
         if not is_again:
             # What it is given may be something else this time.
-            run.iterations[flow_id] = _params(entry, run, flow, step_id, index, facts)
-            flows.set_params(entry.connection, flow_id, to_stored(run.iterations[flow_id]))
-        entry.waiting.append((run, below, Restarted(restart, failed_iterations=failed(entry, below)), Facts()))
+            run.iterations[flow_id] = _params(transaction, run, flow, step_id, index, update)
+            flows.set_params(transaction.connection, flow_id, to_stored(run.iterations[flow_id]))
+        transaction.waiting.append(
+            (run, below, Restarted(restart, failed_iterations=failed(transaction, below)), StepUpdate())
+        )
         return
     below = Flow(
         flow_id,
@@ -49,29 +53,31 @@ def launch(entry: Entry, run: OpenRun, flow: Flow, which: tuple[str, int], facts
         parent=(flow.id, step_id, index),
     )
     run.flows[flow_id] = below
-    run.iterations[flow_id] = _params(entry, run, flow, step_id, index, facts)
-    entry.new_flows.append(flow_row(below, entry.now, to_stored(run.iterations[flow_id])))
-    entry.waiting.append((run, below, Began(), Facts()))
+    run.iterations[flow_id] = _params(transaction, run, flow, step_id, index, update)
+    transaction.new_flows.append(flow_row(below, transaction.now, to_stored(run.iterations[flow_id])))
+    transaction.waiting.append((run, below, Began(), StepUpdate()))
 
 
-def _params(entry: Entry, run: OpenRun, flow: Flow, step_id: str, index: int, facts: Facts) -> Params:
+def _params(
+    transaction: RunTransaction, run: OpenRun, flow: Flow, step_id: str, index: int, update: StepUpdate
+) -> Params:
     if not isinstance(run.blueprint.steps[step_id], ForeachStep):
-        return from_stored(facts.iteration_params or {})
-    return iteration_params(_loop(entry, run, flow.id, step_id, facts)[LOOP_PARAMS], index)
+        return from_stored(update.iteration_params or {})
+    return iteration_params(_loop(transaction, run, flow.id, step_id, update)[LOOP_PARAMS], index)
 
 
-def _loop(entry: Entry, run: OpenRun, flow_id: str, step_id: str, facts: Facts) -> Params:
+def _loop(transaction: RunTransaction, run: OpenRun, flow_id: str, step_id: str, update: StepUpdate) -> Params:
     key = (flow_id, step_id)
-    if facts.params is not None or key not in run.loops:
-        row = None if facts.params is not None else run_queries.step_row(entry.connection, flow_id, step_id)
-        run.loops[key] = from_stored(facts.params or (row and row["params"]) or {})
+    if update.params is not None or key not in run.loops:
+        row = None if update.params is not None else run_queries.step_row(transaction.connection, flow_id, step_id)
+        run.loops[key] = from_stored(update.params or (row and row["params"]) or {})
     return run.loops[key]
 
 
-def failed(entry: Entry, flow: Flow) -> dict[str, tuple[int, ...]]:
+def failed(transaction: RunTransaction, flow: Flow) -> dict[str, tuple[int, ...]]:
     """By loop that did not complete: the iterations that did not."""
     return {
-        state.step_id: tuple(flows.iterations_not(entry.connection, flow.id, state.step_id, RunStatus.SUCCEEDED))
+        state.step_id: tuple(flows.iterations_not(transaction.connection, flow.id, state.step_id, RunStatus.SUCCEEDED))
         for state in flow.steps.values()
         if state.loop is not None and not state.status.is_complete
     }

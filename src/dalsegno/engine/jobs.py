@@ -43,7 +43,7 @@ Note = Callable[[Claim, Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True)
-class Signals:
+class StopFlags:
     """What whoever follows a job must heed."""
 
     #: The step is to be ended.
@@ -114,7 +114,7 @@ class Jobs:
         pushed_file: PushedFile,
         consumed: Consumed,
         log_of_work: WorkLog | None,
-        signals: Signals,
+        stop_flags: StopFlags,
         note: Note,
     ) -> Outcome | Left:
         """Start a job, or take up the one that an earlier claim of the attempt started, and stay with it to its end."""
@@ -128,12 +128,12 @@ class Jobs:
             filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
             pushed_file=pushed_file,
         )
-        if signals.sign_file is not None:
-            supervision.entrust(work.folder, claim.state.fence, signals.sign_file)
+        if stop_flags.sign_file is not None:
+            supervision.entrust(work.folder, claim.state.fence, stop_flags.sign_file)
         if work.handle is None:
-            if signals.is_to_leave():
+            if stop_flags.is_to_leave():
                 return Left(is_bound=supervision.is_claimed(work))
-            started = self._started(runner, work, signals)
+            started = self._started(runner, work, stop_flags)
             if isinstance(started, Left):
                 return started
             if isinstance(started, Finished):
@@ -143,10 +143,10 @@ class Jobs:
             if not note(claim, {"handle": held, "deadline": deadline}):
                 # Another process has the step, or may have it soon.
                 return self._left(runner, work)
-        return self._watch(runner, work, claim, ends_at, signals, note)
+        return self._watch(runner, work, claim, ends_at, stop_flags, note)
 
     @staticmethod
-    def _started(runner: Runner, work: Work, signals: Signals) -> Started | Finished | Left:
+    def _started(runner: Runner, work: Work, stop_flags: StopFlags) -> Started | Finished | Left:
         """The job; one that runs is not given up because this machine cannot read its files just now."""
         while True:
             try:
@@ -155,12 +155,12 @@ class Jobs:
                 if not supervision.is_claimed(work):
                     raise
                 log.warning("the job was started, but cannot be found, trying again: %s", error)
-            if signals.is_to_leave():
+            if stop_flags.is_to_leave():
                 return Left(is_bound=True)
             time.sleep(_PAUSE_SECONDS)
 
     def _watch(
-        self, runner: Runner, work: Work, claim: Claim, ends_at: float, signals: Signals, note: Note
+        self, runner: Runner, work: Work, claim: Claim, ends_at: float, stop_flags: StopFlags, note: Note
     ) -> Outcome | Left:
         look, told, told_at, failed = _FIRST_LOOK, None, time.monotonic(), ""
         while True:
@@ -177,13 +177,13 @@ class Jobs:
             if isinstance(seen, Finished):
                 return seen.outcome
             now = time.monotonic()
-            if signals.end.is_set():
-                self._cancelled(runner, work, signals)
+            if stop_flags.end.is_set():
+                self._cancelled(runner, work, stop_flags)
                 return Stopped("ended on request")
-            if signals.is_to_leave():
+            if stop_flags.is_to_leave():
                 return self._left(runner, work)
             if now >= ends_at:
-                self._cancelled(runner, work, signals)
+                self._cancelled(runner, work, stop_flags)
                 return Failed(FailureKind.TIMEOUT, "It took longer than its timeout allows.")
             if seen.progress not in (None, told) and now - told_at >= _PROGRESS_SECONDS:
                 told, told_at = seen.progress, now
@@ -191,12 +191,12 @@ class Jobs:
             look = min(look * 2, _LONGEST_LOOK)
 
     @staticmethod
-    def _cancelled(runner: Runner, work: Work, signals: Signals) -> None:
+    def _cancelled(runner: Runner, work: Work, stop_flags: StopFlags) -> None:
         while True:
             try:
                 return runner.cancel(work)
             except OSError as error:
-                if signals.is_to_leave():
+                if stop_flags.is_to_leave():
                     raise
                 log.warning("the job cannot be ended, trying again: %s", error)
                 time.sleep(_PAUSE_SECONDS)

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from dalsegno.errors import PlatformError
 from dalsegno.store import Store, leases
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 log = logging.getLogger(__name__)
 

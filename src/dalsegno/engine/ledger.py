@@ -19,12 +19,12 @@ from sqlalchemy import Connection
 from dalsegno.engine import admitting
 from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.claiming import claim_ready, claim_what_follows, take_over
-from dalsegno.engine.entry import Entry
 from dalsegno.engine.records import OpenRun, Recorded, Report
+from dalsegno.engine.run_transaction import RunTransaction
 from dalsegno.model.messages import Admit
 from dalsegno.model.runs import Restarted
 from dalsegno.store import Store, queue, runs, signals
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 log = logging.getLogger(__name__)
 
@@ -66,43 +66,43 @@ class Ledger:
 
     def record(self, reports: Sequence[Report], now: datetime, *, capacity: int = 0) -> Recorded:
         """Save what happened and what follows; up to ``capacity`` of the steps that are ready then are claimed."""
-        with self._transaction(now) as entry:
+        with self._transaction(now) as transaction:
             for run_id in sorted({report.run_id for report in reports}):
-                entry.open(run_id)
-            signals.hold(entry.connection, [name for report in reports for name in report.facts.signals])
+                transaction.open(run_id)
+            signals.hold(transaction.connection, [name for report in reports for name in report.update.signals])
             for report in reports:
-                entry.take(report)
-            claim_what_follows(entry, capacity)
-            return entry.save()
+                transaction.take(report)
+            claim_what_follows(transaction, capacity)
+            return transaction.save()
 
     def take_over(self, reports: Sequence[Report], now: datetime) -> Recorded:
         """Go on with steps whose process is gone; each is claimed as it is let go of, so nobody else can have it."""
-        with self._transaction(now) as entry:
-            take_over(entry, sorted(reports, key=lambda report: report.run_id))
-            return entry.save()
+        with self._transaction(now) as transaction:
+            take_over(transaction, sorted(reports, key=lambda report: report.run_id))
+            return transaction.save()
 
     def claim_due(self, now: datetime, *, capacity: int) -> Recorded:
         """Claim steps that have become ready, in the order in which they did."""
         page = max(4 * capacity, 100)
-        with self._transaction(now) as entry:
+        with self._transaction(now) as transaction:
             skip = 0
-            while len(entry.claims) < capacity:
-                found = queue.due(entry.connection, now, roots=self.roots, limit=page, skip=skip)
+            while len(transaction.claims) < capacity:
+                found = queue.due(transaction.connection, now, roots=self.roots, limit=page, skip=skip)
                 for run_id, flow_id, step_id in found:
-                    entry.ready.append((run_id, flow_id, step_id))
-                claim_ready(entry, capacity)
+                    transaction.ready.append((run_id, flow_id, step_id))
+                claim_ready(transaction, capacity)
                 skip += len(found)
                 if len(found) < page:
                     break
-            return entry.save()
+            return transaction.save()
 
     def restart(self, run_id: str, wish: Restarted, now: datetime, changes: Mapping[str, Any]) -> Recorded:
         """Run an ended run again, or a part of it; it waits for its turn like any other."""
-        with self._transaction(now) as entry:
-            admitting.hold_workflow_of(entry, run_id)
-            run = entry.open(run_id)
-            admitting.restart(entry, run, wish, changes)
-            return entry.save()
+        with self._transaction(now) as transaction:
+            admitting.hold_workflow_of(transaction, run_id)
+            run = transaction.open(run_id)
+            admitting.restart(transaction, run, wish, changes)
+            return transaction.save()
 
     def deliver(self, now: datetime, *, capacity: int = 0) -> Recorded | None:
         """Act on one message that a transaction left for a run or a workflow; None if there is none that others leave
@@ -112,35 +112,35 @@ class Ledger:
             waiting = runs.messages(connection)
         if not waiting:
             return None
-        with self._transaction(now) as entry:
-            found = _taken_message(entry.connection, waiting)
+        with self._transaction(now) as transaction:
+            found = _taken_message(transaction.connection, waiting)
             if found is None:
                 return None
-            admitting.deliver(entry, found["run_id"], found["message"])
-            claim_what_follows(entry, capacity)
-            return entry.save()
+            admitting.deliver(transaction, found["run_id"], found["message"])
+            claim_what_follows(transaction, capacity)
+            return transaction.save()
 
     def forget(self, run_id: str) -> None:
         self._known.pop(run_id, None)
 
     @contextmanager
-    def _transaction(self, now: datetime) -> Iterator[Entry]:
-        entry: Entry | None = None
+    def _transaction(self, now: datetime) -> Iterator[RunTransaction]:
+        transaction: RunTransaction | None = None
         try:
             with self.store.database.writing() as connection:
-                entry = Entry(connection, self._known, self.blueprints, self.node_id, now, self.roots)
-                yield entry
-            _log(entry)
-            self._forget_unused(entry)
+                transaction = RunTransaction(connection, self._known, self.blueprints, self.node_id, now, self.roots)
+                yield transaction
+            _log(transaction)
+            self._forget_unused(transaction)
         except BaseException:
             # What was decided was not saved: it must not be remembered either.
-            for run_id in entry.opened if entry else ():
+            for run_id in transaction.opened if transaction else ():
                 self.forget(run_id)
             raise
 
-    def _forget_unused(self, entry: Entry) -> None:
+    def _forget_unused(self, transaction: RunTransaction) -> None:
         now = self.stopwatch()
-        for run in entry.opened.values():
+        for run in transaction.opened.values():
             run.used = now
         while self._known:
             first = next(iter(self._known))
@@ -149,13 +149,13 @@ class Ledger:
             self.forget(first)
 
 
-def _log(entry: Entry) -> None:
+def _log(transaction: RunTransaction) -> None:
     """What became of runs, and which attempts failed; the rest is for those who want to know all.
 
     A command shows that itself, and has the log of warnings only.
     """
-    for event in entry.events if log.isEnabledFor(logging.INFO) else ():
-        run = entry.opened.get(event["run_id"])
+    for event in transaction.events if log.isEnabledFor(logging.INFO) else ():
+        run = transaction.opened.get(event["run_id"])
         data, name = event["data"], f"{run.workflow_id}/{run.row['number']}" if run else event["run_id"]
         level = _LEVELS.get(data.get("status"), logging.INFO if event["kind"] == "run" else logging.DEBUG)
         # A failure stays with its step while that is tried again.

@@ -29,7 +29,7 @@ from dalsegno.model.runs import Ending, EndWanted, LeaseLost, TakenOver
 from dalsegno.plan.liveness import BEAT_SECONDS, Sighting, sighted
 from dalsegno.steps.supervisor import elapsing_clock
 from dalsegno.store import Store, nodes, queue, runs
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from dalsegno.engine.jobs import Signals
+from dalsegno.engine.jobs import StopFlags
 from dalsegno.engine.records import Claim
 from dalsegno.store import Store, queue
 
@@ -22,11 +22,11 @@ class Noted:
     values: Mapping[str, Any]
     _done: Future[bool] = field(default_factory=Future)
 
-    def is_kept(self, signals: Signals) -> bool:
+    def is_kept(self, stop_flags: StopFlags) -> bool:
         """Whether the step is still the worker's, once it is stored. However long that is held up: a worker that has to
         leave leaves.
         """
-        while not signals.is_to_leave():
+        while not stop_flags.is_to_leave():
             with suppress(TimeoutError):
                 return self._done.result(_LEAVE_SECONDS)
         return False

@@ -10,12 +10,12 @@ from typing import Any
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.model.params import ParamDefinitions, Params
 from dalsegno.model.runs import Flow, Happening, StepState
-from dalsegno.model.signals import Announcement, Sought
+from dalsegno.model.signals import Announcement, WantedSignal
 from dalsegno.model.workflow import Step
 
 
 @dataclass(frozen=True)
-class Facts:
+class StepUpdate:
     """What is kept of a step beside its state; None leaves what was known."""
 
     params: Mapping[str, Any] | None = None
@@ -27,14 +27,14 @@ class Facts:
     #: The run of a subworkflow, which begins with it.
     child: Mapping[str, Any] | None = None
     #: The signals that it waits for, one for each of its dependencies.
-    sought: tuple[Sought, ...] = ()
+    wanted_signals: tuple[WantedSignal, ...] = ()
     #: The signals that its success announces.
     announced: tuple[Announcement, ...] = ()
 
     @property
     def signals(self) -> set[str]:
         """The names of all of them."""
-        return {each.wanted.name for each in self.sought} | {each.name for each in self.announced}
+        return {each.wanted.name for each in self.wanted_signals} | {each.name for each in self.announced}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Report:
     run_id: str
     flow_id: str
     happening: Happening
-    facts: Facts = Facts()
+    update: StepUpdate = StepUpdate()
     #: Whether a worker left a job that goes on, and that only this machine can find again.
     is_bound: bool = False
 

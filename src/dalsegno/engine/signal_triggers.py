@@ -28,7 +28,7 @@ from dalsegno.model.workflow import SignalTrigger
 from dalsegno.plan.signals import Joining, group_of, key_of_join, key_of_value, named_triggers, to_join
 from dalsegno.spec.params.evaluation import Scope
 from dalsegno.store import Store, signal_triggers, triggers
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 log = logging.getLogger(__name__)
 

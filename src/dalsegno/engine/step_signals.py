@@ -8,7 +8,7 @@ from typing import Any
 from dalsegno.engine.records import Claim
 from dalsegno.errors import ParamError
 from dalsegno.model.params import ParamDefinitions, ParamType
-from dalsegno.model.signals import Announcement, Match, SignalValue, Sought, Wanted
+from dalsegno.model.signals import Announcement, Match, SignalValue, Wanted, WantedSignal
 from dalsegno.model.workflow import SignalDependency
 from dalsegno.spec.names import fault_of_name, fault_of_param_name
 from dalsegno.spec.params.evaluation import Scope
@@ -16,7 +16,7 @@ from dalsegno.spec.params.values import type_of
 from dalsegno.store import Store, signals
 
 
-def sought(store: Store, claim: Claim, scope: Scope) -> tuple[Sought, ...]:
+def wanted_signals(store: Store, claim: Claim, scope: Scope) -> tuple[WantedSignal, ...]:
     """What a step waits for, and the newest signals of that kind there are by now."""
     wanted = [wanted_by(dependency, scope) for dependency in claim.step.signal_dependencies]
     with store.database.reading() as connection:
@@ -29,8 +29,10 @@ def wanted_by(dependency: SignalDependency, scope: Scope) -> Wanted:
     return Wanted(dependency.name, match)
 
 
-def announced(claim: Claim, scope: Scope, told: Sequence[Mapping[str, Any]] = ()) -> tuple[Announcement, ...]:
-    """What a step announces when it has succeeded, with what its job told; an attempt announces each once."""
+def announced(
+    claim: Claim, scope: Scope, emitted_signals: Sequence[Mapping[str, Any]] = ()
+) -> tuple[Announcement, ...]:
+    """What a step announces when it has succeeded, with what its job emitted; an attempt announces each once."""
     attempt = f"{claim.flow.id}/{claim.step.id}/{claim.state.attempt}"
     source = {
         "workflow_id": claim.run.workflow_id,
@@ -42,7 +44,7 @@ def announced(claim: Claim, scope: Scope, told: Sequence[Mapping[str, Any]] = ()
         (output.name, values_of(output.name, output.params, scope), output.payload)
         for output in claim.step.signal_outputs
     ]
-    found += [(*_told(each), {}) for each in told]
+    found += [(*_told(each), {}) for each in emitted_signals]
     return tuple(
         Announcement(name, params, payload, f"{attempt}/{number}", source)
         for number, (name, params, payload) in enumerate(found)

@@ -24,7 +24,7 @@ from dalsegno.model.watching import Memory, Rules, Unprocessed, Watch
 from dalsegno.plan.watching import Decision, decide
 from dalsegno.spec.watching import rules_of
 from dalsegno.store import triggers
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 log = logging.getLogger(__name__)
 

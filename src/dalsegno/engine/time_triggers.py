@@ -19,7 +19,7 @@ from dalsegno.model.schedules import Schedule, Timetable
 from dalsegno.plan.firing import DueTime, Firing, next_start, to_fire
 from dalsegno.spec.schedules import timetable_of
 from dalsegno.store import Store, triggers
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from dalsegno.engine.blueprints import Blueprint
-from dalsegno.engine.records import Facts, OpenRun
+from dalsegno.engine.records import OpenRun, StepUpdate
 from dalsegno.errors import UserError
 from dalsegno.model.runs import Flow, Restarted
 from dalsegno.model.work_units import WorkUnit
@@ -16,19 +16,19 @@ from dalsegno.plan.version_changes import CarriedOver, carry_over
 from dalsegno.store import flows, run_queries, work_units
 
 if TYPE_CHECKING:
-    from dalsegno.engine.entry import Entry
+    from dalsegno.engine.run_transaction import RunTransaction
 
 
-def change_version(entry: Entry, run: OpenRun, wish: Restarted, version: int) -> None:
+def change_version(transaction: RunTransaction, run: OpenRun, wish: Restarted, version: int) -> None:
     """Let a run that has ended resume with another version; raise ``UserError`` if that is not exact."""
-    new = entry.blueprints(run.workflow_id, version)
+    new = transaction.blueprints(run.workflow_id, version)
     # A run that ended before it began has no flow, and nothing to carry over.
-    if flows.flow_row(entry.connection, run.id) is not None:
-        flow = entry.flow(run, run.id)
+    if flows.flow_row(transaction.connection, run.id) is not None:
+        flow = transaction.flow(run, run.id)
         carried = carried_over(flow, wish, run.blueprint, new, f"{run.workflow_id}/{run.row['number']}")
         for state in carried.changed:
-            entry.keep(run, flow, state, Facts())
-        _disown(entry.connection, run, carried.resumed)
+            transaction.keep(run, flow, state, StepUpdate())
+        _disown(transaction.connection, run, carried.resumed)
     run.blueprint, run.definitions = new, None
     for known in (run.flows, run.iterations, run.loops):
         known.clear()

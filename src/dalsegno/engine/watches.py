@@ -8,7 +8,7 @@ from typing import Any
 from dalsegno.capture.consumers import checked_consumer, consumer_of_workflow
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import UserError
-from dalsegno.model.captures import EVERY_OPERATION, Manner, manner_of
+from dalsegno.model.captures import EVERY_OPERATION, CaptureSpec, capture_spec_of
 from dalsegno.model.starts import Bound, Start, parse_start
 from dalsegno.model.tables import TableName
 from dalsegno.model.watching import Watch
@@ -50,18 +50,18 @@ def _watch(workflow: Workflow, trigger: IncrementalTrigger, table: TableName, ca
         table=table,
         consumer=checked_consumer(str(fields.get("consumer") or consumer_of_workflow(workflow.id))),
         branch=trigger.branch or capture.branch or "main",
-        manner=_manner(capture),
+        spec=_spec(capture),
         start=_start(fields),
         bound=Bound(_count(fields, "max_snapshots"), _count(fields, "max_bytes")),
     )
 
 
-def _manner(capture: WrittenCapture) -> Manner:
+def _spec(capture: WrittenCapture) -> CaptureSpec:
     if not capture.knows(*_MANNER):
-        return Manner(operations=EVERY_OPERATION)
+        return CaptureSpec(operations=EVERY_OPERATION)
     fields = capture.fields
     operations = [word.lower() for word in _texts(fields, "data_operations")] or None
-    return manner_of(fields.get("changes"), operations, _texts(fields, "keys"), fields.get("capture_mode"))
+    return capture_spec_of(fields.get("changes"), operations, _texts(fields, "keys"), fields.get("capture_mode"))
 
 
 def _start(fields: Mapping[str, Any]) -> Start | None:

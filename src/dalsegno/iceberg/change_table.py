@@ -360,7 +360,7 @@ def _properties(source: RawMetadata, capture: Capture, captured: CapturedTable, 
         "after-sequence-number": captured.after.sequence_number,
         "upto-snapshot-id": captured.upto.snapshot_id,
         "upto-sequence-number": captured.upto.sequence_number,
-        "changes": captured.manner.changes,
+        "changes": captured.spec.changes,
         "role": target.role,
         "expires-at-ms": to_millis(capture.expires_at),
     }

@@ -64,7 +64,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Manner:
+class CaptureSpec:
     """How a table is captured."""
 
     changes: ChangeKind = ChangeKind.ADDED
@@ -99,28 +99,28 @@ class Manner:
         """What is shown, each by a table of its own."""
         return (*self.ends, Role.DELETED_KEYS) if self.has_deleted_keys else self.ends
 
-    def asks_like(self, other: Manner) -> bool:
+    def asks_like(self, other: CaptureSpec) -> bool:
         """Whether both ask for the same; how it is told is not asked for."""
         asked = [replace(each, by_row_id=False, has_deleted_keys=False) for each in (self, other)]
         return asked[0] == asked[1]
 
 
 #: What a capture does unless told otherwise.
-ADDED_FILES = Manner()
+ADDED_FILES = CaptureSpec()
 _Words = TypeVar("_Words", bound=StrEnum)
 #: The operations that may change rows.
 EVERY_OPERATION = frozenset({Operation.APPEND, Operation.OVERWRITE, Operation.DELETE})
 
 
-def manner_of(
+def capture_spec_of(
     changes: str | None,
     operations: Iterable[str] | None,
     keys: Iterable[str],
     mode: str | None = None,
     *,
     has_keys: bool = False,
-) -> Manner:
-    """The manner that a user means: what is wanted and which operations are expected, each implying the other.
+) -> CaptureSpec:
+    """The spec that a user means: what is wanted and which operations are expected, each implying the other.
 
     ``has_keys``: every table has keys of its own.
     """
@@ -136,14 +136,14 @@ def manner_of(
         raise UserError(
             "A capture of changed keys needs to know the keys.", hint="Name the columns that identify a row."
         )
-    manner = Manner(kind, named - {Operation.REPLACE}, named_keys, mode=_mode(mode))
-    if manner.mode is Mode.VIEW and (kind is not ChangeKind.ADDED or manner.operations != {Operation.APPEND}):
+    spec = CaptureSpec(kind, named - {Operation.REPLACE}, named_keys, mode=_mode(mode))
+    if spec.mode is Mode.VIEW and (kind is not ChangeKind.ADDED or spec.operations != {Operation.APPEND}):
         raise UserError(
             "A capture as a view can only show what was appended: expected no other --changes than added, and no other "
-            f"--operation than append, found {kind} of {', '.join(sorted(manner.operations))}.",
+            f"--operation than append, found {kind} of {', '.join(sorted(spec.operations))}.",
             hint="Use the default mode: a change table shows every kind of change.",
         )
-    return manner
+    return spec
 
 
 def _mode(word: str | None) -> Mode:
@@ -180,7 +180,7 @@ class CapturedTable:
     change_table: TableName
     #: The folder that belongs to the change table alone.
     location: str
-    manner: Manner = ADDED_FILES
+    spec: CaptureSpec = ADDED_FILES
     #: What the capture found (files, rows, bytes, partitions, ranges …); empty until it is ready.
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -188,19 +188,19 @@ class CapturedTable:
     def tables(self) -> Mapping[Role, TableName]:
         """What is read of this source: tables, or a view in the place of the one."""
         return {
-            role: replace(self.change_table, name=_of_role(self.change_table.name, role)) for role in self.manner.roles
+            role: replace(self.change_table, name=_of_role(self.change_table.name, role)) for role in self.spec.roles
         }
 
     @property
     def is_view(self) -> bool:
         """Whether a view stands in the place of the change table."""
-        return self.manner.mode is Mode.VIEW
+        return self.spec.mode is Mode.VIEW
 
     @property
     def changes_view(self) -> TableName | None:
         """The view of the changed rows, which a catalog that has views gets; None where the change table is enough."""
         name = f"{self.change_table.name}_changes"
-        return replace(self.change_table, name=name) if self.manner.compares_ends else None
+        return replace(self.change_table, name=name) if self.spec.compares_ends else None
 
     @property
     def views(self) -> Mapping[TableName, str]:

@@ -266,7 +266,7 @@ class ChildEnded:
 
 
 @dataclass(frozen=True)
-class SignalsSought:
+class SignalsWanted:
     """It is known what signals a claimed step waits for."""
 
     step_id: str
@@ -364,7 +364,7 @@ OpenHappening = (
     | LoopGoesOn
     | IterationEnded
     | ChildEnded
-    | SignalsSought
+    | SignalsWanted
     | SignalsCame
     | StepEnded
     | LeaseLost

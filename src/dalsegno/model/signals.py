@@ -52,7 +52,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Sought:
+class WantedSignal:
     """What a step waits for, as far as somebody has looked for it."""
 
     wanted: Wanted

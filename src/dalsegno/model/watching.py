@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dalsegno.model.captures import ADDED_FILES, Manner
+from dalsegno.model.captures import ADDED_FILES, CaptureSpec
 from dalsegno.model.starts import UNBOUNDED, Bound, Start
 from dalsegno.model.tables import TableName
 
@@ -18,7 +18,7 @@ class Watch:
     table: TableName
     consumer: str
     branch: str = "main"
-    manner: Manner = ADDED_FILES
+    spec: CaptureSpec = ADDED_FILES
     #: Where a first capture begins, if anybody says so.
     start: Start | None = None
     bound: Bound = UNBOUNDED

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dalsegno.model.workflow import Definition
 from dalsegno.settings import FILE_NAME, Settings
 from dalsegno.spec.alerting import CHANNEL, alerting_of
-from dalsegno.spec.nodes import NOWHERE, Mark
+from dalsegno.spec.nodes import NOWHERE, SourceLocation
 from dalsegno.spec.problems import Problems, meant
 
 
 def check_channels(
     definition: Definition,
-    marks: Mapping[tuple[str, ...], Mark],
+    marks: Mapping[tuple[str, ...], SourceLocation],
     settings: Settings,
     problems: Problems,
     *,

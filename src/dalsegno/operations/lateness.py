@@ -21,7 +21,7 @@ from dalsegno.model.tables import TableName
 from dalsegno.plan.lags import Lag, lag_of
 from dalsegno.settings import Settings
 from dalsegno.spec.alerting import alerting_of
-from dalsegno.store import Mark, Store, lags, outbox, run_queries, run_tables, runs
+from dalsegno.store import CheckpointPosition, Store, lags, outbox, run_queries, run_tables, runs
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
@@ -80,7 +80,7 @@ class Lateness:
                     return
                 self._measure_table(lake, list(group), locations.get(table))
 
-    def _measure_table(self, lake: Lake, marks: Sequence[Mark], location: str | None) -> None:
+    def _measure_table(self, lake: Lake, marks: Sequence[CheckpointPosition], location: str | None) -> None:
         changed = [mark for mark in marks if location is None or not self._is_known(mark, location)]
         if changed:
             metadata, problem = _loaded(lake, marks[0].table)
@@ -93,11 +93,11 @@ class Lateness:
             if mark in changed or lag.oldest_ms is not None:
                 self._keep(mark, lag)
 
-    def _is_known(self, mark: Mark, location: str) -> bool:
+    def _is_known(self, mark: CheckpointPosition, location: str) -> bool:
         known = self._known.get((mark.consumer, mark.table))
         return known is not None and (known.location, known.position) == (location, mark.position)
 
-    def _keep(self, mark: Mark, lag: Lag) -> None:
+    def _keep(self, mark: CheckpointPosition, lag: Lag) -> None:
         now, key = self.clock(), (mark.consumer, str(mark.table))
         oldest_at = None if lag.oldest_ms is None else from_millis(lag.oldest_ms)
         with self.store.database.writing() as connection:
@@ -140,7 +140,7 @@ def _late(
     return (alerting.on_late, [dict(row) for row in found]) if found else None
 
 
-def _lag(metadata: Mapping[str, Any], mark: Mark) -> Lag:
+def _lag(metadata: Mapping[str, Any], mark: CheckpointPosition) -> Lag:
     from dalsegno.iceberg.history import history_of  # noqa: PLC0415 - as above
 
     try:
@@ -149,7 +149,7 @@ def _lag(metadata: Mapping[str, Any], mark: Mark) -> Lag:
         return Lag(None, None, error.message)
 
 
-def _tell_of_lag(connection: Connection, mark: Mark, oldest_at: datetime | None, now: datetime) -> None:
+def _tell_of_lag(connection: Connection, mark: CheckpointPosition, oldest_at: datetime | None, now: datetime) -> None:
     """One message for each time that the lag becomes too much; it may do so again once it has been less."""
     key = (mark.consumer, str(mark.table))
     told_at = lags.told_at(connection, key)

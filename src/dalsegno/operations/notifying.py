@@ -22,7 +22,7 @@ from dalsegno.errors import DalsegnoError, PlatformError, UnknownName
 from dalsegno.operations.sending import send
 from dalsegno.settings import FILE_NAME, ChannelSettings, ChannelType, Encryption, Settings
 from dalsegno.store import Store, outbox
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from dalsegno.engine.node import Node
 from dalsegno.engine.records import Report
 from dalsegno.engine.scopes import Scopes
 from dalsegno.engine.starting import RESTARTED, evaluated, failed, new_run, new_run_id, restarted_with
-from dalsegno.engine.turn import Means
+from dalsegno.engine.step_execution import WorkerContext
 from dalsegno.engine.worker import Worker
 from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
 from dalsegno.model.full_refresh import FullRefresh
@@ -54,7 +54,7 @@ from dalsegno.steps.registry import runner
 from dalsegno.store import Store, flows, nodes, queue, run_queries, run_tables, runs, workflows
 
 if TYPE_CHECKING:
-    from dalsegno.operations.audit.results import Audit, Question
+    from dalsegno.audit.results import Audit, AuditRequest
 
 log = logging.getLogger(__name__)
 
@@ -251,16 +251,16 @@ class Orchestrator(RunReader):
         return any(not self.node.is_dead_here(row) for row in rows if row["id"] != self.node.id)
 
     def audit(
-        self, question: Question, *, version: str = "default", say: Callable[[str], None] = lambda _: None
+        self, request: AuditRequest, *, version: str = "default", say: Callable[[str], None] = lambda _: None
     ) -> Audit:
         """Compute anew what a workflow should have written, and compare it with what it has written."""
         # Most of us never audit, and it takes long to import.
+        from dalsegno.audit.auditing import audit  # noqa: PLC0415
         from dalsegno.capture.lake import Lake  # noqa: PLC0415
-        from dalsegno.operations.audit.auditing import audit  # noqa: PLC0415
 
-        blueprint = self.versions.named(question.workflow_id, version)
+        blueprint = self.versions.named(request.workflow_id, version)
         with Lake.open(self.settings, clock=self.clock) as lake:
-            return audit(lake, self.scopes, blueprint, question, say)
+            return audit(lake, self.scopes, blueprint, request, say)
 
     # Changing.
 
@@ -436,12 +436,12 @@ class Orchestrator(RunReader):
         """What runs steps, of these runs and what belongs to them, or of all."""
         folder = JobsFolder(self.settings.jobs_path)
         jobs = Jobs(self.settings, runner, self.clock, folder)
-        means = Means(self.store, self.scopes, jobs, self.clock, self.versions.named)
+        context = WorkerContext(self.store, self.scopes, jobs, self.clock, self.versions.named)
         return Engine(
             self.store,
             # Its own: a ledger is for one thread.
             Ledger(self.store, self.node.id, self.versions.blueprint, roots),
-            Worker(means, self._tidy_up),
+            Worker(context, self._tidy_up),
             self.node,
             clock=self.clock,
             threads=self.settings.workers,

@@ -13,8 +13,8 @@ from dalsegno.settings import Settings
 from dalsegno.spark.failures import explained
 from dalsegno.spark.forms import Effect, form_of
 from dalsegno.spark.statements import statements
-from dalsegno.steps.spark_rows import plain_value
-from dalsegno.steps.spark_sessions import opened_for
+from dalsegno.steps.spark.rows import plain_value
+from dalsegno.steps.spark.sessions import opened_for
 
 
 @dataclass(frozen=True)

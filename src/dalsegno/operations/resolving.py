@@ -10,7 +10,7 @@ from dalsegno.engine.machine import machine_name
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
 from dalsegno.spark.forms import Effect, form_of
-from dalsegno.steps import spark_executors
+from dalsegno.steps.spark import executors
 from dalsegno.store import work_units
 from dalsegno.store.settling import is_open
 
@@ -74,7 +74,7 @@ def _end_what_runs(lake: Lake, capture_id: str, step: str | None) -> None:
         for statement in _doubts(unit) if step in (None, unit.key.step_id) and unit.is_sql else ():
             # A server that is gone, or a machine that is not this one, cannot be asked: then a person's word counts.
             with suppress(PlatformError):
-                spark_executors.ensure_gone(lake.settings, statement.executor, machine_name(lake.settings.machine))
+                executors.ensure_gone(lake.settings, statement.executor, machine_name(lake.settings.machine))
 
 
 def _meant(unit: WorkUnit) -> list[Statement]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dalsegno.model.runs import NOTHING_NEW, RunStatus, StepStatus
-from dalsegno.operations.plain_values import LEFT_OUT_IF_NONE
+from dalsegno.operations.json_values import LEFT_OUT_IF_NONE
 from dalsegno.operations.stored_steps import StoredStep, after
 from dalsegno.store import run_queries
 

@@ -15,7 +15,7 @@ from dalsegno.model.stored_text import fault_of_value
 from dalsegno.spec.names import fault_of_key, fault_of_name, fault_of_param_name
 from dalsegno.spec.params.values import cast, type_of
 from dalsegno.store import Store, signals
-from dalsegno.store.asking import Row
+from dalsegno.store.row_queries import Row
 
 #: As YAML would take it for a number, and Maestro for a LONG.
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")

@@ -14,7 +14,7 @@ from dalsegno.model.templates import JobTemplate
 from dalsegno.model.workflow import JobStep, Workflow
 from dalsegno.settings import Settings
 from dalsegno.spec.documents import BYTES
-from dalsegno.spec.nodes import NOWHERE, Mark
+from dalsegno.spec.nodes import NOWHERE, SourceLocation
 from dalsegno.spec.problems import Problems
 from dalsegno.spec.reference_checks import StepReferences
 from dalsegno.spec.step_files import NamedFile, named_files
@@ -25,7 +25,7 @@ from dalsegno.steps.file_fields import NOTEBOOK, FileFields, file_fields, file_n
 #: Notebooks hold the results of their cells, too.
 NOTEBOOK_BYTES = 10 * BYTES
 
-Marks = Mapping[tuple[str, ...], Mark]
+Marks = Mapping[tuple[str, ...], SourceLocation]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from dalsegno.store import Store, measures, progress, run_queries
 log = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 10
-#: As in ``figures``: whoever began earlier may save later.
+#: As in ``metrics``: whoever began earlier may save later.
 _OVERLAP = timedelta(minutes=2)
 #: What could not be told for so long is given up.
 _GIVEN_UP = timedelta(days=1)

@@ -24,7 +24,7 @@ from dalsegno.model.captures import Capture
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import Statement, StatementState, TableState, UnitState, WorkUnit
 from dalsegno.spark.forms import Effect, form_of
-from dalsegno.steps import spark_executors, spark_fences
+from dalsegno.steps.spark import executors, fences
 from dalsegno.store import settling, work_units
 from dalsegno.store.settling import is_open
 
@@ -111,7 +111,7 @@ def _end_what_runs(lake: Lake, units: Sequence[WorkUnit]) -> None:
             )
         for statement in unit.statements:
             if statement.state is StatementState.BEGUN:
-                spark_executors.ensure_gone(lake.settings, statement.executor, machine_name(lake.settings.machine))
+                executors.ensure_gone(lake.settings, statement.executor, machine_name(lake.settings.machine))
     _fence(lake, units)
 
 
@@ -120,7 +120,7 @@ def _fence(lake: Lake, units: Iterable[WorkUnit]) -> None:
         for statement in unit.statements:
             if statement.state is StatementState.BEGUN and form_of(statement.text).effect is Effect.STAMPED:
                 table = _load(lake, TableName.of_quoted(statement.target)) if statement.target else None
-                spark_fences.fence(lake.settings, statement, table.metadata if table else None, unit.id)
+                fences.fence(lake.settings, statement, table.metadata if table else None, unit.id)
 
 
 def _targets(units: Sequence[WorkUnit]) -> dict[TableName, TableState]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.errors import Problem, UserError
 from dalsegno.model.stored_text import whole_number
-from dalsegno.operations.arming import arm
 from dalsegno.operations.channels import check_channels
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.references import ReferencedFiles
 from dalsegno.operations.step_files import files_of_workflow
+from dalsegno.operations.trigger_registration import arm
 from dalsegno.operations.version_diff import VersionDiff, diff_of
 from dalsegno.operations.version_reader import VersionReader, no_version
 from dalsegno.settings import Settings

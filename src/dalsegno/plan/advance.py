@@ -42,7 +42,7 @@ from dalsegno.model.runs import (
     Resumed,
     RunStatus,
     SignalsCame,
-    SignalsSought,
+    SignalsWanted,
     StepEnded,
     StepState,
     StepStatus,
@@ -128,7 +128,7 @@ class _Advance:
             self._restart(happening)
         elif not self.flow.status.is_final:
             self._take(happening)
-        elif isinstance(happening, StepEnded | Waits | LoopBegan | LoopGoesOn | SignalsSought | TakenOver):
+        elif isinstance(happening, StepEnded | Waits | LoopBegan | LoopGoesOn | SignalsWanted | TakenOver):
             raise StaleReport(happening.step_id)
         return Decision(
             tuple(self.changed.values()),
@@ -162,7 +162,7 @@ class _Advance:
                 state = self._state(step_id)
                 if state.is_waiting:
                     self._wake(state)
-            case SignalsSought(step_id, fence, are_there):
+            case SignalsWanted(step_id, fence, are_there):
                 self._wait_for_signals(self._claimed(step_id, fence), are_there=are_there)
             case SignalsCame(step_id):
                 state = self._state(step_id)

@@ -14,7 +14,7 @@ from typing import assert_never
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange, UserError
 from dalsegno.hints import Action, Verb
-from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, ChangeKind, Manner
+from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, CaptureSpec, ChangeKind
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import UNBOUNDED, AfterSnapshot, Bound, Earliest, Full, Latest, Since, Start
 from dalsegno.model.tables import TableName
@@ -49,7 +49,7 @@ class Increment:
     snapshots: tuple[tuple[Snapshot, Treatment], ...]
     is_first: bool
     is_full: bool
-    manner: Manner = ADDED_FILES
+    spec: CaptureSpec = ADDED_FILES
     #: Whether the snapshots lead from one end to the other; where only the ends count, they need not.
     is_line: bool = True
     #: Where the range goes back to the table's beginning, its oldest snapshot: the reader must prove that it is.
@@ -94,11 +94,11 @@ def treatment_of(snapshot: Snapshot, operations: Collection[Operation] = (Operat
     return Treatment.TAKE if snapshot.operation in operations else Treatment.REFUSE
 
 
-def _treatment(snapshot: Snapshot, manner: Manner, *, begins: bool) -> Treatment:
+def _treatment(snapshot: Snapshot, spec: CaptureSpec, *, begins: bool) -> Treatment:
     """The first snapshot of all found nothing to remove, whatever it calls itself, as CREATE OR REPLACE TABLE does."""
     if begins and snapshot.operation is Operation.OVERWRITE:
-        return treatment_of(snapshot, {*manner.operations, Operation.OVERWRITE})
-    return treatment_of(snapshot, manner.operations)
+        return treatment_of(snapshot, {*spec.operations, Operation.OVERWRITE})
+    return treatment_of(snapshot, spec.operations)
 
 
 def next_increment(
@@ -110,7 +110,7 @@ def next_increment(
     start: Start | None = None,
     end: AfterSnapshot | Since | None = None,
     bound: Bound = UNBOUNDED,
-    manner: Manner = ADDED_FILES,
+    spec: CaptureSpec = ADDED_FILES,
 ) -> Increment:
     """The range that a consumer captures next.
 
@@ -121,8 +121,8 @@ def next_increment(
     upto = _end(table, history, end, checkpoint)
     if isinstance(start, Full):
         after = checkpoint or history.position(None)
-        whole = Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True, manner=manner)
-        return replace(whole, has_more=goes_on(history, whole.upto, manner))
+        whole = Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True, spec=spec)
+        return replace(whole, has_more=goes_on(history, whole.upto, spec))
     if checkpoint is not None and start is not None:
         raise UserError(
             f"Consumer {consumer!r} has a checkpoint on {table} already, at {checkpoint}; a start is chosen once.",
@@ -131,12 +131,12 @@ def next_increment(
     after = checkpoint or starting_position(table, history, start or DEFAULT_START, upto)
     _refuse_end_before(table, history, after, upto)
     is_first = checkpoint is None
-    increment = increment_between(table, consumer, history, after, upto, is_first=is_first, manner=manner)
+    increment = increment_between(table, consumer, history, after, upto, is_first=is_first, spec=spec)
     last = _last_within(increment, bound)
     if last is not None and last is not upto:
-        increment = increment_between(table, consumer, history, after, last, is_first=is_first, manner=manner)
+        increment = increment_between(table, consumer, history, after, last, is_first=is_first, spec=spec)
     refuse_changes(increment, consumer)
-    return replace(increment, has_more=goes_on(history, increment.upto, manner))
+    return replace(increment, has_more=goes_on(history, increment.upto, spec))
 
 
 def may_reprocess(history: History, checkpoint: Position, to: Position) -> bool:
@@ -170,12 +170,12 @@ def _added_bytes(snapshot: Snapshot) -> float:
     return float("inf") if size is None else size
 
 
-def goes_on(history: History, upto: Position, manner: Manner) -> bool:
+def goes_on(history: History, upto: Position, spec: CaptureSpec) -> bool:
     """Whether the branch has changes after the end of a range, so that there is something to capture next."""
     for snapshot in history.ancestors(history.head):
         if snapshot.id == upto.snapshot_id:
             return False
-        if treatment_of(snapshot, manner.operations) in _CHANGING:
+        if treatment_of(snapshot, spec.operations) in _CHANGING:
             return True
     return False
 
@@ -199,7 +199,7 @@ def increment_between(
     upto: Snapshot | None,
     *,
     is_first: bool,
-    manner: Manner = ADDED_FILES,
+    spec: CaptureSpec = ADDED_FILES,
 ) -> Increment:
     """The range between two places, proven to be without gaps; it may hold changes that a capture refuses.
 
@@ -209,21 +209,21 @@ def increment_between(
     try:
         snapshots, root = _proven_range(table, consumer, history, after, upto)
     except (HistoryLost, UserError):
-        if not manner.compares_ends or not _has_both_ends(history, after):
+        if not spec.compares_ends or not _has_both_ends(history, after):
             raise
         snapshots, root, is_line = (), None, False
-    if manner.compares_ends:
+    if spec.compares_ends:
         root = None
         if not _has_both_ends(history, after):
             raise _lost(table, consumer, "has expired history", after, "that this snapshot is gone")
-    treated = tuple((snapshot, _treatment(snapshot, manner, begins=snapshot is root)) for snapshot in snapshots)
+    treated = tuple((snapshot, _treatment(snapshot, spec, begins=snapshot is root)) for snapshot in snapshots)
     deletes_keys = any(snapshot.count("added-equality-delete-files") for snapshot in snapshots)
     # Who writes equality deletes does not know the ids of the rows that are replaced.
     can_follow = is_line and not deletes_keys and _has_row_ids(history, after, upto)
-    manner = replace(
-        manner,
-        by_row_id=manner.compares_ends and can_follow,
-        has_deleted_keys=manner.compares_ends and deletes_keys,
+    spec = replace(
+        spec,
+        by_row_id=spec.compares_ends and can_follow,
+        has_deleted_keys=spec.compares_ends and deletes_keys,
     )
     return Increment(
         table,
@@ -232,7 +232,7 @@ def increment_between(
         treated,
         is_first,
         is_full=False,
-        manner=manner,
+        spec=spec,
         is_line=is_line,
         root=root,
     )
@@ -371,8 +371,8 @@ def unproven_beginning(table: TableName, consumer: str, oldest: Snapshot) -> His
 
 def refuse_changes(increment: Increment, consumer: str) -> None:
     """Raise for the first snapshot of the range that is of a kind which was not expected and changed something."""
-    table, expected = increment.table, ", ".join(op for op in Operation if op in increment.manner.operations)
-    if not increment.is_line and increment.moved and not increment.manner.operations >= EVERY_OPERATION:
+    table, expected = increment.table, ", ".join(op for op in Operation if op in increment.spec.operations)
+    if not increment.is_line and increment.moved and not increment.spec.operations >= EVERY_OPERATION:
         raise UnsupportedChange(
             f"{table} was rolled back, or lost snapshots in between, since the checkpoint of {consumer!r}: expected "
             f"only {expected}, but which operations led to {increment.upto} cannot be told.",
@@ -381,7 +381,7 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
                     "To capture whatever changed",
                     table,
                     consumer,
-                    changes=increment.manner.changes,
+                    changes=increment.spec.changes,
                     operation=None,
                 ),
                 whole_table(table, consumer),
@@ -394,7 +394,7 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
     kind = first.operation.value if first.operation else "unnamed"
     more = f" (and {len(refused) - 1} more like it)" if len(refused) > 1 else ""
     found = f"snapshot {first.id} of {from_millis(first.timestamp_ms):%Y-%m-%d %H:%M} UTC is of kind '{kind}'{more}"
-    if increment.manner.operations == {Operation.APPEND} and not increment.manner.compares_ends:
+    if increment.spec.operations == {Operation.APPEND} and not increment.spec.compares_ends:
         said = f"that is not an append: {found}; a capture of appends would miss what it removed."
     else:
         said = f"that was not expected: {found}; expected only {expected}."

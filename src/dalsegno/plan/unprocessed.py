@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, UserError
-from dalsegno.model.captures import Manner
+from dalsegno.model.captures import CaptureSpec
 from dalsegno.model.snapshots import History, Position, Snapshot
 from dalsegno.model.starts import Full, Latest
 from dalsegno.model.watching import Unprocessed, Watch
@@ -35,7 +35,7 @@ def unprocessed(watch: Watch, history: History, mark: Position | None) -> Unproc
     if mark is None and isinstance(watch.start, Latest):
         return _beginning(head)
     if head is None:
-        is_emptied = mark is not None and mark.snapshot_id is not None and watch.manner.compares_ends
+        is_emptied = mark is not None and mark.snapshot_id is not None and watch.spec.compares_ends
         return _emptied(watch, history, mark) if mark and is_emptied else None
     if mark is None and isinstance(watch.start, Full):
         return _whole(head)
@@ -43,17 +43,17 @@ def unprocessed(watch: Watch, history: History, mark: Position | None) -> Unproc
 
 
 def _since(watch: Watch, history: History, head: Snapshot, mark: Position | None) -> Unprocessed | None:
-    name, consumer, manner = watch.table, watch.consumer, watch.manner
+    name, consumer, spec = watch.table, watch.consumer, watch.spec
     after = mark
     try:
         after = after or starting_position(name, history, watch.start or DEFAULT_START, head)
-        if _is_processed(history, head, after) and not manner.compares_ends:
+        if _is_processed(history, head, after) and not spec.compares_ends:
             return None
-        found = increment_between(name, consumer, history, after, head, is_first=mark is None, manner=manner)
+        found = increment_between(name, consumer, history, after, head, is_first=mark is None, spec=spec)
         if found.moved:
             # As the step is going to ask.
             start = None if mark else watch.start
-            next_increment(name, consumer, history, mark, start=start, bound=watch.bound, manner=manner)
+            next_increment(name, consumer, history, mark, start=start, bound=watch.bound, spec=spec)
     except (DataError, UserError) as error:
         return refused(head, after, error)
     return _counted(found, head) if found.has_news else None
@@ -63,7 +63,7 @@ def _emptied(watch: Watch, history: History, mark: Position) -> Unprocessed:
     """A table that was replaced by an empty one: those who capture both ends learn what is gone."""
     moment = from_millis(mark.timestamp_ms or 0)
     try:
-        next_increment(watch.table, watch.consumer, history, mark, bound=watch.bound, manner=watch.manner)
+        next_increment(watch.table, watch.consumer, history, mark, bound=watch.bound, spec=watch.spec)
     except (DataError, UserError) as error:
         return refused(None, mark, error)
     return Unprocessed((mark.snapshot_id or _NONE, _NONE), moment, moment, 1, None, None, None)
@@ -83,7 +83,7 @@ def _counted(increment: Increment, head: Snapshot) -> Unprocessed:
         # A rollback, for those who capture both ends: which rows are concerned is found by the capture.
         moment = from_millis(head.timestamp_ms)
         return Unprocessed((increment.after.snapshot_id or _NONE, head.id), moment, moment, 1, None, None, None)
-    cost = Cost.total(_cost(snapshot, increment.manner) for snapshot in taken)
+    cost = Cost.total(_cost(snapshot, increment.spec) for snapshot in taken)
     first, last = taken[0], taken[-1]
     return Unprocessed(
         (first.id, last.id),
@@ -96,8 +96,8 @@ def _counted(increment: Increment, head: Snapshot) -> Unprocessed:
     )
 
 
-def _cost(snapshot: Snapshot, manner: Manner) -> Cost:
-    return Cost(*(_sum(snapshot, keys) for keys in (_CHANGED if manner.compares_ends else _ADDED)))
+def _cost(snapshot: Snapshot, spec: CaptureSpec) -> Cost:
+    return Cost(*(_sum(snapshot, keys) for keys in (_CHANGED if spec.compares_ends else _ADDED)))
 
 
 def _sum(snapshot: Snapshot, keys: Iterable[str]) -> int | None:

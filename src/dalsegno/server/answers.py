@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dalsegno.errors import DalsegnoError, StoreFailed, UserError
-from dalsegno.operations.plain_values import error_fields
+from dalsegno.operations.json_values import error_fields
 
 log = logging.getLogger(__name__)
 

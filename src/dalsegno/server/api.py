@@ -19,13 +19,13 @@ from starlette.routing import Route
 from dalsegno.errors import DalsegnoError, DataError, NotReached, PlatformError, UnknownName, UserError
 from dalsegno.model.runs import Ending
 from dalsegno.model.stored_text import whole_number
-from dalsegno.operations.figures import Figure, Figures, own_figures
+from dalsegno.operations.json_values import error_fields, plain
+from dalsegno.operations.metrics import Metric, Metrics, own_metrics
 from dalsegno.operations.orchestrator import Orchestrator
-from dalsegno.operations.plain_values import error_fields, plain
 from dalsegno.operations.service import Service
 from dalsegno.server.answers import error_answer
 from dalsegno.server.authentication import Authentication, described
-from dalsegno.server.metrics import Metrics
+from dalsegno.server.metrics import PrometheusMetrics
 from dalsegno.server.probes import Probes
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Api:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.metrics = Metrics(self._figures, service.clock, self._own_figures)
+        self.metrics = PrometheusMetrics(self._new_metrics, service.clock, self._own_metrics)
         #: Made by the first request, in the event loop that it belongs to.
         self._starts: CapacityLimiter | None = None
 
@@ -83,11 +83,11 @@ class Api:
         app.router.redirect_slashes = False
         return app
 
-    def _own_figures(self) -> list[Figure]:
-        return own_figures(self.service.store, can_run_jobs=self.service.can_run_jobs())
+    def _own_metrics(self) -> list[Metric]:
+        return own_metrics(self.service.store, can_run_jobs=self.service.can_run_jobs())
 
-    def _figures(self) -> Figures:
-        return Figures(self.service.store, self.service.clock(), self.service.node_id)
+    def _new_metrics(self) -> Metrics:
+        return Metrics(self.service.store, self.service.clock(), self.service.node_id)
 
     # What is not ``async`` runs in a thread.
 

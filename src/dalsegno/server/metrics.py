@@ -1,4 +1,4 @@
-"""Figures in the words of Prometheus."""
+"""Metrics in the words of Prometheus."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from datetime import datetime
 from threading import Lock
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import Metric as PrometheusMetric
 from prometheus_client.registry import Collector
 
 from dalsegno.errors import PlatformError
-from dalsegno.operations.figures import Figure, Figures
+from dalsegno.operations.metrics import Metric, Metrics
 
 log = logging.getLogger(__name__)
 
-#: For how long figures are good enough: several may ask, and each answer costs the store something.
+#: For how long metrics are good enough: several may ask, and each answer costs the store something.
 _KEPT_SECONDS = 5.0
 
 
-class Metrics(Collector):
-    """Reads figures when somebody asks, and not more often than every few seconds."""
+class PrometheusMetrics(Collector):
+    """Reads metrics when somebody asks, and not more often than every few seconds."""
 
     def __init__(
         self,
-        figures: Callable[[], Figures],
+        metrics: Callable[[], Metrics],
         clock: Callable[[], datetime],
-        own_figures: Callable[[], list[Figure]] = list,
+        own_metrics: Callable[[], list[Metric]] = list,
     ) -> None:
-        self._make, self._clock, self._own_figures = figures, clock, own_figures
+        self._make, self._clock, self._own_metrics = metrics, clock, own_metrics
         self._lock = Lock()
-        self._figures: Figures | None = None
-        self._known: list[Metric] = []
+        self._metrics: Metrics | None = None
+        self._known: list[PrometheusMetric] = []
         self._read_at: float | None = None
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -42,35 +43,32 @@ class Metrics(Collector):
     def text(self) -> bytes:
         return generate_latest(self._registry)
 
-    def describe(self) -> list[Metric]:
+    def describe(self) -> list[PrometheusMetric]:
         """Nothing: the registry would else ask the store when it is made."""
         return []
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[PrometheusMetric]:
         with self._lock:
             if self._read_at is None or time.monotonic() - self._read_at >= _KEPT_SECONDS:
                 self._known, self._read_at = self._read(), time.monotonic()
             found = list(self._known)
         yield from found
 
-    def _read(self) -> list[Metric]:
+    def _read(self) -> list[PrometheusMetric]:
         is_up = True
         try:
-            self._figures = self._figures or self._make()
-            found = self._figures.read(self._clock())
+            self._metrics = self._metrics or self._make()
+            found = self._metrics.read(self._clock())
         except PlatformError as error:
             log.warning("the store failed, so there are no metrics: %s", error)
             is_up, found = False, []
         up = GaugeMetricFamily("dalsegno_store_up", "Whether the store could be read.", value=float(is_up))
-        return [up, *map(_metric, [*found, *self._own_figures()])]
+        return [up, *map(_exported, [*found, *self._own_metrics()])]
 
 
-def _metric(figure: Figure) -> Metric:
-    metric = (
-        CounterMetricFamily(figure.name, figure.help, labels=figure.labels)
-        if figure.is_total
-        else GaugeMetricFamily(figure.name, figure.help, labels=figure.labels)
-    )
-    for labels, value in figure.values.items():
-        metric.add_metric(labels, value)
-    return metric
+def _exported(metric: Metric) -> PrometheusMetric:
+    family = CounterMetricFamily if metric.is_total else GaugeMetricFamily
+    exported = family(metric.name, metric.help, labels=metric.labels)
+    for labels, value in metric.values.items():
+        exported.add_metric(labels, value)
+    return exported

@@ -10,10 +10,10 @@ from typing import Any
 from dalsegno.model.alerting import Alerting
 from dalsegno.spec.durations import duration
 from dalsegno.spec.fields import Fields
-from dalsegno.spec.nodes import Mark, plain
+from dalsegno.spec.nodes import SourceLocation, plain
 from dalsegno.spec.problems import meant
 
-Marks = dict[tuple[str, ...], Mark]
+Marks = dict[tuple[str, ...], SourceLocation]
 #: Of the places of channels.
 CHANNEL = "channel"
 #: Each with how long may pass, if it is about time.

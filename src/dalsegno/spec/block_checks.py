@@ -12,11 +12,11 @@ from dalsegno.model.params import ParamDefinition, ParamDefinitions
 from dalsegno.model.workflow import JobStep, Step
 from dalsegno.spec.blocks import BLOCKS, Block, BlockField, Kind
 from dalsegno.spec.lookalikes import OF_JOB, STEP_FIELDS
-from dalsegno.spec.nodes import NOWHERE, Mark
+from dalsegno.spec.nodes import NOWHERE, SourceLocation
 from dalsegno.spec.problems import Problems, meant
 from dalsegno.spec.reading.context import block_of
 
-Marks = Mapping[tuple[str, ...], Mark]
+Marks = Mapping[tuple[str, ...], SourceLocation]
 #: How much of a value a message shows.
 _SHOWN = 60
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dalsegno.model.stored_text import fault_of_text, readable
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
+from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation
 from dalsegno.spec.problems import Problems
 
 DEPTH = 64
@@ -69,7 +69,7 @@ class Composer:
             self._anchors[ended.anchor] = _Anchored(ended.node, size, ended.height)
         self._take(ended.node, size=1, height=ended.height)
 
-    def alias(self, name: str, mark: Mark) -> None:
+    def alias(self, name: str, mark: SourceLocation) -> None:
         if any(each.anchor == name for each in self._stack):
             self._problems.stop(f"*{name} stands inside of what it repeats", mark)
         if name not in self._anchors:
@@ -79,7 +79,7 @@ class Composer:
             self._problems.stop(f"with *{name}, this is nested more than {DEPTH} levels deep", mark)
         self._take(anchored.node, size=anchored.size, height=anchored.height, mark=mark)
 
-    def _take(self, node: Node, *, size: int, height: int, mark: Mark | None = None) -> None:
+    def _take(self, node: Node, *, size: int, height: int, mark: SourceLocation | None = None) -> None:
         mark = mark or node.mark
         self._count += size
         if self._count > NODES:
@@ -97,7 +97,7 @@ class Composer:
             self._put(top.node, top.key, node)
             top.key = None
 
-    def _key(self, node: Node, mark: Mark) -> Scalar:
+    def _key(self, node: Node, mark: SourceLocation) -> Scalar:
         if isinstance(node, Scalar):
             return Scalar(node.value, mark, node.text, node.style, node.end)
         self._problems.add("a key must be a text, found a list or a mapping", mark)

@@ -14,7 +14,7 @@ import yaml
 
 from dalsegno.spec import json_text
 from dalsegno.spec.composing import Composer
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
+from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation
 from dalsegno.spec.problems import Problems, Stopped
 from dalsegno.spec.scalars import resolve
 from dalsegno.spec.wrapped import unwrapped
@@ -47,7 +47,7 @@ def read(text: str | bytes, problems: Problems) -> Node | None:
 
 def _checked(text: str | bytes, problems: Problems) -> str:
     if len(text) > BYTES or (isinstance(text, str) and len(text.encode("utf-8", "surrogatepass")) > BYTES):
-        problems.stop(f"the document is larger than {BYTES:,} bytes", Mark(1, 1))
+        problems.stop(f"the document is larger than {BYTES:,} bytes", SourceLocation(1, 1))
     content = _decoded(text, problems) if isinstance(text, bytes) else text.removeprefix("\ufeff")
     if found := _NOT_PRINTABLE.search(content):
         problems.stop(f"the character U+{ord(found[0]):04X} may not be in a document", mark_at(content, found.start()))
@@ -62,9 +62,9 @@ def _decoded(data: bytes, problems: Problems) -> str:
         problems.stop("this is not UTF-8", mark_at(good, len(good)), "save the file as UTF-8")
 
 
-def mark_at(text: str, index: int) -> Mark:
+def mark_at(text: str, index: int) -> SourceLocation:
     start = text.rfind("\n", 0, index)
-    return Mark(text.count("\n", 0, index) + 1, index - start)
+    return SourceLocation(text.count("\n", 0, index) + 1, index - start)
 
 
 def _yaml(text: str, problems: Problems) -> Node | None:
@@ -96,11 +96,11 @@ def _composed(text: str, problems: Problems) -> Node | None:
             case yaml.AliasEvent():
                 composer.alias(event.anchor, mark)
     if composer.root is None:
-        problems.stop("the document is empty", Mark(1, 1))
+        problems.stop("the document is empty", SourceLocation(1, 1))
     return composer.root
 
 
-def _scalar(event: yaml.ScalarEvent, mark: Mark, problems: Problems) -> Scalar:
+def _scalar(event: yaml.ScalarEvent, mark: SourceLocation, problems: Problems) -> Scalar:
     style = event.style or ""
     style = "" if style == ":" else style
     value = resolve(event.value) if event.implicit[0] and not style else event.value
@@ -121,7 +121,7 @@ def _scalar(event: yaml.ScalarEvent, mark: Mark, problems: Problems) -> Scalar:
     return Scalar(value, mark, event.value, style, _mark(event.end_mark))
 
 
-def _refuse_tag(tag: str | None, mark: Mark, problems: Problems) -> None:
+def _refuse_tag(tag: str | None, mark: SourceLocation, problems: Problems) -> None:
     if tag is None or tag == "!" or tag in _COLLECTIONS:
         return
     shown = tag.replace(_TAG_PREFIX, "!!")
@@ -130,7 +130,7 @@ def _refuse_tag(tag: str | None, mark: Mark, problems: Problems) -> None:
 
 def _stop_at(error: yaml.MarkedYAMLError, text: str, problems: Problems) -> NoReturn:
     found = error.problem_mark or error.context_mark
-    mark = _mark(found) if found else Mark(1, 1)
+    mark = _mark(found) if found else SourceLocation(1, 1)
     lines = text.splitlines()
     line = lines[mark.line - 1] if mark.line <= len(lines) else ""
     before = lines[mark.line - 2] if 1 < mark.line <= len(lines) + 1 else ""
@@ -152,7 +152,7 @@ def _stop_at(error: yaml.MarkedYAMLError, text: str, problems: Problems) -> NoRe
     problems.stop(message, mark, hint or advice)
 
 
-def _in_words(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> tuple[str, str | None]:
+def _in_words(error: yaml.MarkedYAMLError, lines: list[str], mark: SourceLocation) -> tuple[str, str | None]:
     """What the parser did not find, in words of people who do not write parsers."""
     problem = error.problem or "this isn't YAML"
     begun = error.context_mark
@@ -174,5 +174,5 @@ def _in_words(error: yaml.MarkedYAMLError, lines: list[str], mark: Mark) -> tupl
     return message, f"this line begins in column {indent + 1}, those of line {begun.line + 1} in column {expected + 1}"
 
 
-def _mark(mark: yaml.Mark) -> Mark:
-    return Mark(mark.line + 1, mark.column + 1)
+def _mark(mark: yaml.SourceLocation) -> SourceLocation:
+    return SourceLocation(mark.line + 1, mark.column + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dalsegno.errors import UserError
-from dalsegno.spec.nodes import Mark, Scalar
+from dalsegno.spec.nodes import Scalar, SourceLocation
 from dalsegno.spec.problems import Problems
 
 _BLOCKS = ("|", ">")
@@ -22,16 +22,16 @@ class Written:
     #: How many characters of the source stand before it.
     offset: int = 0
 
-    def place(self, line: int, column: int, lines: list[str]) -> Mark:
+    def place(self, line: int, column: int, lines: list[str]) -> SourceLocation:
         """Where the expression's own line and column are in the file, as near as can be told."""
         start = self.source.mark
         if self.source.style in _BLOCKS and start.line + line <= len(lines):
             content = lines[start.line]
             indent = len(content) - len(content.lstrip())
-            return Mark(start.line + line, indent + column)
+            return SourceLocation(start.line + line, indent + column)
         if line == 1 and self.source.end.line == start.line:
             quote = 1 if self.source.style else 0
-            return Mark(start.line, start.column + quote + self.offset + column - 1)
+            return SourceLocation(start.line, start.column + quote + self.offset + column - 1)
         return start
 
 
@@ -39,7 +39,7 @@ def check(expressions: list[Written], lines: list[str], problems: Problems) -> N
     """Note each that is no SEL."""
     if not expressions:
         return
-    from dalsegno.spec.sel import parse  # noqa: PLC0415 - a workflow without expressions need not wait for it
+    from dalsegno.sel import parse  # noqa: PLC0415 - a workflow without expressions need not wait for it
 
     for each in expressions:
         try:

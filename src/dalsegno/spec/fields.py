@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar
 
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar, plain
+from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation, plain
 from dalsegno.spec.problems import Problems, meant
 
 #: How many of a mapping's parameters are compared with the names of fields.
@@ -30,7 +30,7 @@ class Fields:
         self._known: set[str] = set()
 
     @property
-    def mark(self) -> Mark:
+    def mark(self) -> SourceLocation:
         return self.node.mark
 
     def find(self, *names: str) -> Node | None:
@@ -48,7 +48,7 @@ class Fields:
     def place(self, *names: str) -> str:
         return f"{self.path}.{self.written(*names)}" if self.path else self.written(*names)
 
-    def key_mark(self, *names: str) -> Mark:
+    def key_mark(self, *names: str) -> SourceLocation:
         name = self.written(*names)
         return self.node.entries[name][0].mark if name in self.node.entries else self.mark
 
@@ -122,7 +122,7 @@ class Fields:
             return []
         return node.items
 
-    def texts(self, *names: str) -> list[tuple[str, Mark]]:
+    def texts(self, *names: str) -> list[tuple[str, SourceLocation]]:
         """A list of texts; a single text counts as one."""
         node = self.find(*names)
         items: Iterable[Node] = [node] if isinstance(node, Scalar) else self.items(*names)
@@ -145,7 +145,7 @@ class Fields:
             self.problems.add(f"{text!r} cannot be the {name}: {found}", self._value_mark(name), self.place(name))
         return text
 
-    def _value_mark(self, name: str) -> Mark:
+    def _value_mark(self, name: str) -> SourceLocation:
         """Where a single value stands; of others, where their key does, which is easier to find."""
         if name not in self.node.entries:
             return self.mark

@@ -14,7 +14,7 @@ from typing import Any
 from dalsegno.errors import UserError
 from dalsegno.spec import documents, workflows
 from dalsegno.spec.comments import Comments, comments_of
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar, plain
+from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation, plain
 from dalsegno.spec.problems import Problems
 from dalsegno.spec.reading.context import AnyStepType
 from dalsegno.spec.scalars import resolve
@@ -161,13 +161,13 @@ class _Writer:
         else:
             yield f"{space}{_scalar(node)}"
 
-    def _entry(self, head: str, mark: Mark, value: Node, indent: int, inner: bool) -> Iterator[str]:
+    def _entry(self, head: str, mark: SourceLocation, value: Node, indent: int, inner: bool) -> Iterator[str]:
         """``key: value``, on one line if it can be."""
         short = _on_one_line(value, len(head) + 1) if not self._has_comments(value) else None
         beside = self._beside(mark)
         if short is not None:
             for line in (_last_line(value),):
-                beside += self._beside(Mark(line, 1)) if line != mark.line else ""
+                beside += self._beside(SourceLocation(line, 1)) if line != mark.line else ""
             yield f"{head} {short}{beside}"
         elif isinstance(value, Scalar):
             yield from _long(head, value, indent + 2, beside)
@@ -186,7 +186,7 @@ class _Writer:
             return
         yield from self._entry(head, item.mark, item, indent, inner=is_structure)
 
-    def _leading(self, mark: Mark, space: str, *, is_first: bool) -> Iterator[str]:
+    def _leading(self, mark: SourceLocation, space: str, *, is_first: bool) -> Iterator[str]:
         """The empty line and the comments above a line of the text, written once."""
         if mark.line in self._comments.spaced and not is_first:
             yield ""
@@ -194,7 +194,7 @@ class _Writer:
         for comment in self._comments.above.pop(mark.line, ()):
             yield f"{space}{comment}"
 
-    def _beside(self, mark: Mark) -> str:
+    def _beside(self, mark: SourceLocation) -> str:
         comment = self._comments.beside.pop(mark.line, None)
         return f"  {comment}" if comment else ""
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from dalsegno.model.workflow import ForeachStep, Step, WhileStep, Workflow
 from dalsegno.spec.captures import committed_by, is_commit
-from dalsegno.spec.nodes import Mark
+from dalsegno.spec.nodes import SourceLocation
 from dalsegno.spec.reading.context import Reading
 from dalsegno.spec.reading.graph import circle_of
 from dalsegno.spec.step_order import StepOrder, following, order_of
@@ -22,7 +22,7 @@ from dalsegno.spec.step_references import inner_steps, named_step, place_of, ref
 #: How many edges a message names.
 _NAMED = 10
 
-_Edges = dict[tuple[str, str], Mark]
+_Edges = dict[tuple[str, str], SourceLocation]
 _Following = dict[str, dict[str, str | None]]
 
 
@@ -106,5 +106,5 @@ def _say(steps: Sequence[Step], inferred: _Edges, edges: _Following, reading: Re
         reading.notes.append((message, without_dag, hint))
 
 
-def _position(mark: Mark) -> tuple[int, int]:
+def _position(mark: SourceLocation) -> tuple[int, int]:
     return mark.line, mark.column

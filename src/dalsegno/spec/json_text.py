@@ -10,7 +10,7 @@ from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-define
 from typing import NoReturn
 
 from dalsegno.spec.composing import Composer
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
+from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation
 from dalsegno.spec.problems import Problems
 from dalsegno.spec.scalars import DIGITS
 
@@ -122,8 +122,8 @@ class _Scanner:
     def _here(self) -> str:
         return self._text[self._index : self._index + 1]
 
-    def _mark(self) -> Mark:
-        return Mark(self._line, self._index - self._start + 1)
+    def _mark(self) -> SourceLocation:
+        return SourceLocation(self._line, self._index - self._start + 1)
 
     def _advance(self) -> None:
         self._index += 1

@@ -8,37 +8,37 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SourceLocation:
     """A place in a text, counted from 1; line 0 stands for a value that was not read from a text."""
 
     line: int = 0
     column: int = 0
 
 
-NOWHERE = Mark()
+NOWHERE = SourceLocation()
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
     value: str | int | float | bool | None
-    mark: Mark = NOWHERE
+    mark: SourceLocation = NOWHERE
     #: As it was written, escapes and folding resolved.
     text: str = ""
     #: ``|``, ``>``, one of the quotes, or nothing.
     style: str = ""
     #: Where it ends, exclusively.
-    end: Mark = NOWHERE
+    end: SourceLocation = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
-    mark: Mark = NOWHERE
+    mark: SourceLocation = NOWHERE
     items: list[Node] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    mark: Mark = NOWHERE
+    mark: SourceLocation = NOWHERE
     #: By the text of the key; a key that is a number or a truth value is known by how it is written.
     entries: dict[str, tuple[Scalar, Node]] = field(default_factory=dict)
 

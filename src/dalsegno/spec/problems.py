@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NoReturn
 
 from dalsegno.errors import InvalidWorkflow, Problem
-from dalsegno.spec.nodes import Mark
+from dalsegno.spec.nodes import SourceLocation
 
 #: Nobody reads more, and a hostile text must not make a message of many megabytes.
 LISTED = 100
@@ -23,7 +23,9 @@ class Problems:
         self._found: list[Problem] = []
         self._unlisted = 0
 
-    def add(self, message: str, mark: Mark, path: str = "", hint: str | None = None, *, warning: bool = False) -> None:
+    def add(
+        self, message: str, mark: SourceLocation, path: str = "", hint: str | None = None, *, warning: bool = False
+    ) -> None:
         if len(self._found) >= LISTED:
             self._unlisted += 1
             return
@@ -31,7 +33,7 @@ class Problems:
         if problem not in self._found:
             self._found.append(problem)
 
-    def stop(self, message: str, mark: Mark, hint: str | None = None) -> NoReturn:
+    def stop(self, message: str, mark: SourceLocation, hint: str | None = None) -> NoReturn:
         """For what makes going on pointless."""
         self.add(message, mark, hint=hint)
         raise Stopped

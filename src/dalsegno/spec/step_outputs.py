@@ -119,7 +119,7 @@ def last_words(tables: Sequence[str]) -> list[str] | None:
 
 
 def _compares_ends(capture: WrittenCapture) -> bool | None:
-    """As ``model.captures.manner_of`` decides; None if a run does."""
+    """As ``model.captures.capture_spec`` decides; None if a run does."""
     if not capture.knows("changes", "data_operations"):
         return None
     changes, operations = capture.fields.get("changes"), capture.fields.get("data_operations")

@@ -11,7 +11,7 @@ from dalsegno.errors import DalsegnoError
 from dalsegno.model.params import ParamDefinition, ParamDefinitions
 from dalsegno.model.workflow import ForeachStep, JobStep, Step, WhileStep
 from dalsegno.spec.captures import committed_by
-from dalsegno.spec.nodes import Mark
+from dalsegno.spec.nodes import SourceLocation
 from dalsegno.spec.params.literals import all_references
 from dalsegno.spec.params.names import splits
 from dalsegno.spec.reading.context import Reading
@@ -79,7 +79,7 @@ def named_step(name: str, steps: Collection[str]) -> tuple[str, str] | None:
     return found[0] if len({step_id for step_id, _ in found}) == 1 else None
 
 
-def place_of(owner: str, reference: Reference, reading: Reading) -> Mark:
+def place_of(owner: str, reference: Reference, reading: Reading) -> SourceLocation:
     """Where the parameter stands that refers, as near as it is known."""
     name, *inner = reference.param.split(".")
     while inner:
@@ -115,8 +115,8 @@ def _of_literal(path: str, value: Any, code: str) -> Iterator[Reference]:
 
 
 def _of_expression(path: str, expression: str) -> Iterator[Reference]:
-    from dalsegno.spec.sel import parse  # noqa: PLC0415 - a workflow without expressions need not wait for it
-    from dalsegno.spec.sel.names import variables_of  # noqa: PLC0415
+    from dalsegno.sel import parse  # noqa: PLC0415 - a workflow without expressions need not wait for it
+    from dalsegno.sel.names import variables_of  # noqa: PLC0415
 
     try:
         yield from (Reference(path, name) for name in sorted(variables_of(parse(expression))))

@@ -10,7 +10,7 @@ from dalsegno.model.templates import JobTemplate
 from dalsegno.spec import canonical, documents, expressions, names
 from dalsegno.spec.block_checks import check_params
 from dalsegno.spec.fields import Fields, kind_of
-from dalsegno.spec.nodes import MapNode, Mark, Node, from_plain, plain
+from dalsegno.spec.nodes import MapNode, Node, SourceLocation, from_plain, plain
 from dalsegno.spec.problems import Problems, meant
 from dalsegno.spec.reading.context import Reading, StepTypes
 from dalsegno.spec.reading.params import read_typed
@@ -21,7 +21,7 @@ from dalsegno.spec.reading.tags import read_tags
 class ReadTemplate:
     template: JobTemplate
     #: Where its parts stand: see ``Reading.marks``.
-    marks: Mapping[tuple[str, ...], Mark]
+    marks: Mapping[tuple[str, ...], SourceLocation]
 
 
 def read(text: str | bytes, *, file: str = "template", types: StepTypes | None = None) -> JobTemplate:

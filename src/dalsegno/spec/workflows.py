@@ -11,7 +11,7 @@ from dalsegno.errors import Problem
 from dalsegno.model.workflow import Definition, Workflow
 from dalsegno.spec import checks, documents, expressions
 from dalsegno.spec.inferred_order import with_inferred_order
-from dalsegno.spec.nodes import Mark, from_plain
+from dalsegno.spec.nodes import SourceLocation, from_plain
 from dalsegno.spec.params.checks import problems_of
 from dalsegno.spec.params.sel import Sel
 from dalsegno.spec.problems import Problems
@@ -25,7 +25,7 @@ class ReadWorkflow:
     #: What may be meant so, but is worth a look.
     warnings: tuple[Problem, ...] = ()
     #: Where its parts stand: see ``Reading.marks``.
-    marks: Mapping[tuple[str, ...], Mark] = field(default_factory=dict)
+    marks: Mapping[tuple[str, ...], SourceLocation] = field(default_factory=dict)
 
 
 def read(

@@ -61,7 +61,7 @@ def _table(captured: CapturedTable) -> dict[str, Any]:
         "upto_snapshot": _id_text(captured.upto),
         "is_first": captured.is_first,
         "is_full": captured.is_full,
-        "changes": captured.manner.changes.value,
+        "changes": captured.spec.changes.value,
         "change_table": str(captured.change_table),
         "before_table": _name(captured, Role.BEFORE),
         "deleted_keys_table": _name(captured, Role.DELETED_KEYS),

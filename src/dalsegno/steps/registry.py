@@ -19,7 +19,7 @@ GROUP = "dalsegno.steps"
 #: In lower case: where the class is.
 BUILT_IN = {
     "container": "dalsegno.steps.container:ContainerRunner",
-    "http": "dalsegno.steps.http:HttpRunner",
+    "http": "dalsegno.steps.http.runner:HttpRunner",
     "icdc": "dalsegno.steps.incremental:IcdcRunner",
     "ipcapture": "dalsegno.steps.incremental:CaptureRunner",
     "ipcommit": "dalsegno.steps.incremental:CommitRunner",
@@ -27,7 +27,7 @@ BUILT_IN = {
     "notebook": "dalsegno.steps.notebook:NotebookRunner",
     "python": "dalsegno.steps.python:PythonRunner",
     "shell": "dalsegno.steps.shell:ShellRunner",
-    "spark": "dalsegno.steps.spark:SparkRunner",
+    "spark": "dalsegno.steps.spark.runner:SparkRunner",
     "sql": "dalsegno.steps.sql:SqlRunner",
 }
 #: Maestro's types that need a cluster, and what does the same without one.

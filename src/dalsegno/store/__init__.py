@@ -55,14 +55,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dalsegno.store.capture_queries import Mark
+    from dalsegno.store.capture_queries import CheckpointPosition
     from dalsegno.store.store import Commit, Store
 
-__all__ = ["Commit", "Mark", "Store"]
+__all__ = ["CheckpointPosition", "Commit", "Store"]
 
 _HOMES = {
     "Commit": "dalsegno.store.store",
-    "Mark": "dalsegno.store.capture_queries",
+    "CheckpointPosition": "dalsegno.store.capture_queries",
     "Store": "dalsegno.store.store",
 }
 

@@ -12,10 +12,10 @@ from dalsegno.model.captures import (
     ADDED_FILES,
     Capture,
     CapturedTable,
+    CaptureSpec,
     CaptureState,
     ChangeKind,
     Checkpoint,
-    Manner,
     Mode,
 )
 from dalsegno.model.snapshots import Operation, Position
@@ -136,15 +136,15 @@ def _captured_table(found: Row) -> CapturedTable:
         is_full=found["is_full"],
         change_table=TableName.of(found["change_table"]),
         location=found["location"],
-        manner=_manner(found["manner"]),
+        spec=_spec(found["capture_spec"]),
         details=found["details"],
     )
 
 
-def _manner(values: Mapping[str, Any]) -> Manner:
+def _spec(values: Mapping[str, Any]) -> CaptureSpec:
     if not values:
         return ADDED_FILES
-    return Manner(
+    return CaptureSpec(
         ChangeKind(values["changes"]),
         frozenset(map(Operation, values["operations"])),
         tuple(values["keys"]),
@@ -163,7 +163,7 @@ def _position(found: Row, prefix: str = "") -> Position:
 
 
 @dataclass(frozen=True)
-class Mark:
+class CheckpointPosition:
     """Where one consumer stands in one table, and who put the mark there."""
 
     consumer: str
@@ -177,7 +177,7 @@ class Mark:
     reason: str
 
 
-def marks(connection: Any, consumer: str | None = None, table: TableName | None = None) -> list[Mark]:
+def marks(connection: Any, consumer: str | None = None, table: TableName | None = None) -> list[CheckpointPosition]:
     wanted = {"consumer": consumer, "table_name": None if table is None else str(table)}
     values = {name: value for name, value in wanted.items() if value is not None}
     where = " AND ".join(f"positions.{name} = :{name}" for name in values)
@@ -187,7 +187,7 @@ def marks(connection: Any, consumer: str | None = None, table: TableName | None 
         f"{f' WHERE {where}' if where else ''} ORDER BY positions.consumer, positions.table_name"
     )
     return [
-        Mark(
+        CheckpointPosition(
             consumer=found["consumer"],
             table=TableName.of(found["table_name"]),
             position=_position(found),
@@ -201,7 +201,7 @@ def marks(connection: Any, consumer: str | None = None, table: TableName | None 
     ]
 
 
-def mark(connection: Any, consumer: str, table: TableName) -> Mark | None:
+def mark(connection: Any, consumer: str, table: TableName) -> CheckpointPosition | None:
     return next(iter(marks(connection, consumer, table)), None)
 
 

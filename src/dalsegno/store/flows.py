@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Insert, bindparam, case, func, insert, select, update
 
 from dalsegno.model.runs import Ending, Flow, Graph, Loop, RunStatus, StepState, StepStatus, Tries
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import flows, steps
 
 
@@ -26,7 +26,7 @@ class StepChange:
     now: datetime
     lease_owner: str
     #: Some of ``params``, ``outputs``, ``handle`` and ``deadline``; the others stay as they are.
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    update: Mapping[str, Any] = field(default_factory=dict)
 
 
 #: Older versions of dalsegno take up a step whose time has come, so it never does. Only its being there counts.
@@ -55,7 +55,7 @@ def save_steps(connection: Connection, changes: Sequence[StepChange]) -> None:
 
 
 #: What is kept of a step beside its state.
-FACTS = ("params", "outputs", "handle", "deadline")
+UPDATED = ("params", "outputs", "handle", "deadline")
 
 
 @cache
@@ -81,7 +81,7 @@ def _upsert(dialect: str) -> Insert:
     # Every claim has a new fence. Whoever else changes a claimed step, to have it ended, does not become its owner.
     is_same_claim = (steps.c.fence == new.fence) & new.lease_owner.is_not(None)
     values |= {name: case((is_same_claim, steps.c[name]), else_=new[name]) for name in ("lease_owner", "lease_until")}
-    values |= {name: func.coalesce(new[name], steps.c[name]) for name in FACTS}
+    values |= {name: func.coalesce(new[name], steps.c[name]) for name in UPDATED}
     # An attempt that is taken up again began when it was first taken.
     first = func.coalesce(steps.c.started_at, new.started_at)
     values["started_at"] = case((steps.c.attempt == new.attempt, first), else_=new.started_at)
@@ -105,7 +105,7 @@ def _values(change: StepChange) -> dict[str, Any]:
         "failure": dict(state.failure) if state.failure else None,
         "lease_owner": change.lease_owner if state.is_claimed else None,
         "lease_until": NEVER if state.is_claimed else None,
-        **{name: change.facts.get(name) for name in FACTS},
+        **{name: change.update.get(name) for name in UPDATED},
         "created_at": change.now,
         # Whoever looks for its signals does not begin it.
         "started_at": change.now if state.is_claimed and state.status is StepStatus.RUNNING else None,
@@ -152,7 +152,9 @@ _STATE = (
 
 def load_flow(connection: Connection, row: Row, graph: Graph, *, is_paused: bool) -> Flow:
     """A flow with the states of its steps, from its row; steps of an earlier version of the workflow are left out."""
-    found = asking.rows(connection, select(*(steps.c[name] for name in _STATE)).where(steps.c.flow_id == row["id"]))
+    found = row_queries.rows(
+        connection, select(*(steps.c[name] for name in _STATE)).where(steps.c.flow_id == row["id"])
+    )
     parent = (row["parent_flow"], row["parent_step"], row["iteration"]) if row["parent_flow"] else None
     flow = Flow(
         row["id"],
@@ -168,7 +170,7 @@ def load_flow(connection: Connection, row: Row, graph: Graph, *, is_paused: bool
 
 
 def flow_row(connection: Connection, flow_id: str) -> Row | None:
-    return asking.row(connection, select(flows).where(flows.c.id == flow_id))
+    return row_queries.row(connection, select(flows).where(flows.c.id == flow_id))
 
 
 def set_params(connection: Connection, flow_id: str, params: Mapping[str, Any]) -> None:
@@ -177,7 +179,7 @@ def set_params(connection: Connection, flow_id: str, params: Mapping[str, Any]) 
 
 
 def flow_rows(connection: Connection, *conditions: ColumnElement[bool]) -> list[Row]:
-    return asking.rows(connection, select(flows).where(*conditions).order_by(flows.c.id))
+    return row_queries.rows(connection, select(flows).where(*conditions).order_by(flows.c.id))
 
 
 def open_iterations(connection: Connection, flow_id: str, step_id: str) -> list[str]:
@@ -216,4 +218,4 @@ def steps_that(connection: Connection, run_id: str, step_ids: Collection[str], s
     found = select(steps.c.flow_id, steps.c.step_id, steps.c.params).where(
         steps.c.run_id == run_id, steps.c.status == status.value, steps.c.step_id.in_(step_ids)
     )
-    return asking.rows(connection, found)
+    return row_queries.rows(connection, found)

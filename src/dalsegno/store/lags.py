@@ -7,15 +7,15 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, tuple_, update
 
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
+from dalsegno.store.row_queries import Row
 from dalsegno.store.service_tables import lags
 
 Key = tuple[str, str]
 
 
 def all_lags(connection: Connection) -> list[Row]:
-    return asking.rows(connection, select(lags).order_by(lags.c.consumer, lags.c.table_name))
+    return row_queries.rows(connection, select(lags).order_by(lags.c.consumer, lags.c.table_name))
 
 
 def save(

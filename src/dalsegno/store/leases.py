@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, insert, select, update
 
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
 from dalsegno.store.database import lock
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import leases
 
 
 def lease_row(connection: Connection, name: str) -> Row | None:
-    return asking.row(connection, select(leases).where(leases.c.name == name))
+    return row_queries.row(connection, select(leases).where(leases.c.name == name))
 
 
 def take(connection: Connection, name: str, owner: str, seen: Row | None) -> Row | None:

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from dalsegno.model.captures import CaptureState
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import events, inbox, leases, nodes, runs, steps
 from dalsegno.store.runs import OPEN
 from dalsegno.store.tables import capture_tables, captures, checkpoints, positions
@@ -47,7 +47,7 @@ def node_count(connection: Connection) -> int:
 
 
 def lease_rows(connection: Connection) -> list[Row]:
-    return asking.rows(connection, select(leases).order_by(leases.c.name))
+    return row_queries.rows(connection, select(leases).order_by(leases.c.name))
 
 
 def last_event(connection: Connection) -> int:
@@ -87,7 +87,7 @@ def marks(connection: Connection) -> list[Row]:
         .join(checkpoints, checkpoints.c.id == positions.c.checkpoint_id)
         .order_by(positions.c.consumer, positions.c.table_name)
     )
-    return asking.rows(connection, found)
+    return row_queries.rows(connection, found)
 
 
 def captures_since(connection: Connection, since: datetime) -> list[Row]:
@@ -107,4 +107,4 @@ def captures_since(connection: Connection, since: datetime) -> list[Row]:
         .join(capture_tables, capture_tables.c.capture_id == captures.c.id)
         .where(is_made, is_new)
     )
-    return asking.rows(connection, found)
+    return row_queries.rows(connection, found)

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, exists, insert, select, update
 
-from dalsegno.store import asking, waking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries, waking
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import nodes, steps
 
 
@@ -30,7 +30,7 @@ def is_known(connection: Connection, node_id: str) -> bool:
 
 
 def node_rows(connection: Connection) -> list[Row]:
-    return asking.rows(connection, select(nodes))
+    return row_queries.rows(connection, select(nodes))
 
 
 def say_left(connection: Connection, node_id: str, began: str, now: datetime) -> None:

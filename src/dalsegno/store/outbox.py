@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
+from dalsegno.store.row_queries import Row
 from dalsegno.store.service_tables import outbox
 
 
@@ -28,7 +28,7 @@ def add(connection: Connection, key: str, channels: Iterable[str], message: Mapp
 def due(connection: Connection, now: datetime, limit: int) -> list[Row]:
     """Those that are to be sent, the longest waiting first."""
     found = select(outbox).where(outbox.c.next_at <= now).order_by(outbox.c.next_at, outbox.c.id)
-    return asking.rows(connection, found.limit(limit))
+    return row_queries.rows(connection, found.limit(limit))
 
 
 def take(connection: Connection, row: Row, next_at: datetime) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, tuple_, update
 
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
 from dalsegno.store.database import lock, try_lock
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import limits, nodes, permits, runs, steps
 
 
@@ -60,7 +60,7 @@ def _leased(
 ) -> list[Row]:
     columns = ("run_id", "flow_id", "step_id", "fence", "ending", "lease_owner")
     found = select(*(steps.c[name] for name in columns)).where(steps.c.lease_until.is_not(None), whose)
-    return asking.rows(connection, _within(found, roots).order_by(steps.c.flow_id, steps.c.step_id).limit(limit))
+    return row_queries.rows(connection, _within(found, roots).order_by(steps.c.flow_id, steps.c.step_id).limit(limit))
 
 
 def overdue(connection: Connection, now: datetime) -> list[Any]:

@@ -59,7 +59,7 @@ JSONS = frozenset(
         "data",
         "wanted",
         "details",
-        "manner",
+        "capture_spec",
     ]
 )
 FLAGS = frozenset(["is_paused", "pending", "dropped", "is_first", "is_full"])

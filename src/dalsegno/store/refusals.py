@@ -14,14 +14,19 @@ from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 
 if TYPE_CHECKING:
-    from dalsegno.store.capture_queries import Mark
+    from dalsegno.store.capture_queries import CheckpointPosition
 
 CAPTURE_AGAIN = "Capture again: the next capture starts where the checkpoint is now."
 LOOK_AGAIN = "See where it is now: dalsegno checkpoints"
 
 
 def checkpoint_moved(
-    consumer: str, table: TableName, expected: Position | None, found: Mark | None, *, hint: str = CAPTURE_AGAIN
+    consumer: str,
+    table: TableName,
+    expected: Position | None,
+    found: CheckpointPosition | None,
+    *,
+    hint: str = CAPTURE_AGAIN,
 ) -> CheckpointMoved:
     at = found.position if found else None
     message = f"{consumer} expected its checkpoint on {table} to be {_at(expected, at)}, but it is {_at(at, expected)}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Table, and_
 
-from dalsegno.model.captures import Capture, Manner
+from dalsegno.model.captures import Capture, CaptureSpec
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.store.capture_queries import POSITION_FIELDS
@@ -52,21 +52,21 @@ def captured_table_values(capture: Capture) -> list[dict[str, Any]]:
             "change_table": str(captured.change_table),
             "dropped": False,
             "location": captured.location,
-            "manner": manner_values(captured.manner),
+            "capture_spec": spec_values(captured.spec),
             "details": dict(captured.details),
         }
         for ordinal, captured in enumerate(capture.tables)
     ]
 
 
-def manner_values(manner: Manner) -> dict[str, Any]:
+def spec_values(spec: CaptureSpec) -> dict[str, Any]:
     return {
-        "changes": manner.changes.value,
-        "operations": sorted(operation.value for operation in manner.operations),
-        "keys": list(manner.keys),
-        "by_row_id": manner.by_row_id,
-        "has_deleted_keys": manner.has_deleted_keys,
-        "mode": manner.mode.value,
+        "changes": spec.changes.value,
+        "operations": sorted(operation.value for operation in spec.operations),
+        "keys": list(spec.keys),
+        "by_row_id": spec.by_row_id,
+        "has_deleted_keys": spec.has_deleted_keys,
+        "mode": spec.mode.value,
     }
 
 

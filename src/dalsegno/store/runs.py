@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, inser
 from dalsegno.model import messages as messages_model
 from dalsegno.model.messages import Message
 from dalsegno.model.runs import RunStatus
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
 from dalsegno.store.database import lock, try_lock
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import events, inbox, runs
 
 OPEN = [status.value for status in RunStatus if not status.is_final]
@@ -45,12 +45,12 @@ def run_rows(
         .where(*conditions)
         .order_by(runs.c.created_at.desc(), runs.c.id.desc())
     )
-    return asking.rows(connection, found.limit(limit) if limit else found)
+    return row_queries.rows(connection, found.limit(limit) if limit else found)
 
 
 def asked_before(connection: Connection, workflow_id: str, idempotency_key: str) -> Row | None:
     found = select(runs).where(runs.c.workflow_id == workflow_id, runs.c.idempotency_key == idempotency_key)
-    return asking.row(connection, found)
+    return row_queries.row(connection, found)
 
 
 def hold(connection: Connection, run_id: str) -> None:
@@ -88,7 +88,7 @@ _SET_REVISION = update(runs).where(runs.c.id == bindparam("run")).values(revisio
 
 def open_runs(connection: Connection, workflow_id: str) -> list[Row]:
     """Id, number, version and status of each, from the oldest to the newest."""
-    return asking.rows(connection, _OPEN_RUNS.where(runs.c.workflow_id == workflow_id))
+    return row_queries.rows(connection, _OPEN_RUNS.where(runs.c.workflow_id == workflow_id))
 
 
 _OPEN_RUNS = (
@@ -139,7 +139,7 @@ def messages(connection: Connection, limit: int = 100) -> list[Row]:
     found: list[Row] = []
     last = 0
     while len(found) < limit:
-        page = asking.rows(connection, select(inbox).where(inbox.c.id > last).order_by(inbox.c.id).limit(limit))
+        page = row_queries.rows(connection, select(inbox).where(inbox.c.id > last).order_by(inbox.c.id).limit(limit))
         for row in page:
             message = messages_model.read(row["message"])
             if message is not None:

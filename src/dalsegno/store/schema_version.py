@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 #: The newest step under ``migrations/versions``.
-HEAD = "0009"
+HEAD = "0010"
 #: The oldest step whose dalsegno works with a database at ``HEAD``.
-OLDEST = "0009"
+OLDEST = "0010"

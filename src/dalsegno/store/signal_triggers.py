@@ -12,8 +12,8 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, select, update
 
 from dalsegno.model.signals import Signal
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import signal_arrivals, signal_subscriptions, signals, triggers
 
 #: How many arrivals are looked at in one go.
@@ -24,7 +24,7 @@ def hand_over(connection: Connection, new: Sequence[Signal], now: datetime) -> N
     """Tell the triggers that want them."""
     names = {signal.name for signal in new}
     found = select(signal_subscriptions).where(signal_subscriptions.c.signal_name.in_(names))
-    subscriptions = asking.rows(connection, found)
+    subscriptions = row_queries.rows(connection, found)
     arrivals = [
         {
             "workflow_id": row["workflow_id"],
@@ -54,7 +54,7 @@ def hand_over(connection: Connection, new: Sequence[Signal], now: datetime) -> N
 def told(connection: Connection, limit: int = 100) -> list[Row]:
     """The triggers that somebody has told of something, the longest waiting first, whatever clocks say."""
     found = select(triggers).where(triggers.c.kind == "signal", triggers.c.next_at.is_not(None))
-    return asking.rows(connection, found.order_by(triggers.c.next_at).limit(limit))
+    return row_queries.rows(connection, found.order_by(triggers.c.next_at).limit(limit))
 
 
 def subscribed(connection: Connection, workflow_id: str) -> set[str]:

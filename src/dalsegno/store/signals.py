@@ -13,12 +13,12 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
 from dalsegno.model.messages import SignalsArrived
-from dalsegno.model.signals import Announcement, Match, Signal, Sought, Wanted
+from dalsegno.model.signals import Announcement, Match, Signal, Wanted, WantedSignal
 from dalsegno.model.workflow import Operator
 from dalsegno.plan.signals import fits, newest
-from dalsegno.store import asking, runs, signal_triggers
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries, runs, signal_triggers
 from dalsegno.store.database import lock
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import signal_waits, signals
 
 #: How many signals are looked at in one go.
@@ -58,7 +58,7 @@ def announce(connection: Connection, news: Sequence[Announcement], now: datetime
 
 def _add(connection: Connection, new: Announcement, now: datetime) -> tuple[Row, bool]:
     if new.key is not None:
-        known = asking.row(connection, select(signals).where(signals.c.name == new.name, signals.c.key == new.key))
+        known = row_queries.row(connection, select(signals).where(signals.c.name == new.name, signals.c.key == new.key))
         if known is not None:
             return known, True
     values = {
@@ -77,7 +77,7 @@ def _met(connection: Connection, new: Sequence[Signal]) -> dict[str, list[tuple[
     """Note which waits are over; by run, the flow and the step of those that wait for nothing more."""
     names = {signal.name for signal in new}
     waiting = signal_waits.c.signal_id.is_(None)
-    rows = asking.rows(connection, select(signal_waits).where(waiting, signal_waits.c.signal_name.in_(names)))
+    rows = row_queries.rows(connection, select(signal_waits).where(waiting, signal_waits.c.signal_name.in_(names)))
     met = [(row, found) for row in rows if (found := newest(new, _wanted(row)))]
     if not met:
         return {}
@@ -112,12 +112,12 @@ _SET_SIGNAL = (
 # Waiting.
 
 
-def look_for(connection: Connection, wanted: Wanted, after: int = 0) -> Sought:
+def look_for(connection: Connection, wanted: Wanted, after: int = 0) -> WantedSignal:
     """The newest signal that will do, of those behind a number."""
     last = connection.execute(select(func.max(signals.c.id)).where(signals.c.name == wanted.name)).scalar() or after
     before = last + 1
     while True:
-        page = asking.rows(
+        page = row_queries.rows(
             connection,
             select(signals)
             .where(signals.c.name == wanted.name, signals.c.id > after, signals.c.id < before)
@@ -126,15 +126,17 @@ def look_for(connection: Connection, wanted: Wanted, after: int = 0) -> Sought:
         )
         found = next((row["id"] for row in page if fits(signal_of(row), wanted)), None)
         if found is not None or len(page) < _PAGE:
-            return Sought(wanted, found, max(last, after))
+            return WantedSignal(wanted, found, max(last, after))
         before = page[-1]["id"]
 
 
-def wait(connection: Connection, run_id: str, flow_id: str, step_id: str, sought: Sequence[Sought]) -> bool:
+def wait(
+    connection: Connection, run_id: str, flow_id: str, step_id: str, wanted_signals: Sequence[WantedSignal]
+) -> bool:
     """Let a step wait, as far as what it waits for has not come meanwhile; whether all is there."""
-    hold(connection, (each.wanted.name for each in sought))
+    hold(connection, (each.wanted.name for each in wanted_signals))
     forget_waits(connection, [(flow_id, step_id)])
-    found = [look_for(connection, each.wanted, each.seen).found or each.found for each in sought]
+    found = [look_for(connection, each.wanted, each.seen).found or each.found for each in wanted_signals]
     rows = [
         {
             "flow_id": flow_id,
@@ -145,7 +147,7 @@ def wait(connection: Connection, run_id: str, flow_id: str, step_id: str, sought
             "wanted": {name: [match.operator.value, match.value] for name, match in each.wanted.match.items()},
             "signal_id": signal_id,
         }
-        for number, (each, signal_id) in enumerate(zip(sought, found, strict=True))
+        for number, (each, signal_id) in enumerate(zip(wanted_signals, found, strict=True))
     ]
     connection.execute(insert(signal_waits), rows)
     return None not in found
@@ -179,7 +181,7 @@ def params_of_wait(connection: Connection, flow_id: str, step_id: str, number: i
 def signal_rows(connection: Connection, name: str | None = None, *, limit: int) -> list[Row]:
     """Newest first."""
     found = select(signals).order_by(signals.c.id.desc()).limit(limit)
-    return asking.rows(connection, found if name is None else found.where(signals.c.name == name))
+    return row_queries.rows(connection, found if name is None else found.where(signals.c.name == name))
 
 
 def _portions(items: Sequence[Any]) -> Iterable[Sequence[Any]]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, Table, delete, insert, select
 
 from dalsegno.model.step_files import StepFile
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
 from dalsegno.store.database import lock
 from dalsegno.store.file_tables import file_contents, template_files, version_files
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_queries import file_of
 
 
@@ -85,4 +85,4 @@ def _rows(connection: Connection, table: Table, *conditions: object) -> list[Row
         .where(*conditions)  # type: ignore[arg-type]
         .order_by(*table.primary_key.columns)
     )
-    return asking.rows(connection, found)
+    return row_queries.rows(connection, found)

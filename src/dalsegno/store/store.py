@@ -15,7 +15,7 @@ from dalsegno.model.captures import Capture, CaptureState, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import capture_queries, captures, checkpoints, refusals, settling
-from dalsegno.store.capture_queries import Mark
+from dalsegno.store.capture_queries import CheckpointPosition
 from dalsegno.store.database import Database, lock
 from dalsegno.store.migrations import migrate
 from dalsegno.store.store_reader import StoreReader
@@ -218,7 +218,7 @@ def _move(
     return checkpoint
 
 
-def _stands(mark: Mark | None, expected: Position | None) -> bool:
+def _stands(mark: CheckpointPosition | None, expected: Position | None) -> bool:
     if mark is None or expected is None:
         return mark is None and expected is None
     return mark.position.is_at(expected)

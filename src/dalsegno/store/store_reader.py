@@ -9,7 +9,7 @@ from dalsegno.model.captures import Capture, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import capture_queries
-from dalsegno.store.capture_queries import Mark
+from dalsegno.store.capture_queries import CheckpointPosition
 from dalsegno.store.reading import Readable
 
 
@@ -35,7 +35,7 @@ class StoreReader:
             mark = capture_queries.mark(connection, consumer, table)
         return mark.position if mark else None
 
-    def positions(self, consumer: str | None = None) -> list[Mark]:
+    def positions(self, consumer: str | None = None) -> list[CheckpointPosition]:
         """Where every consumer stands, or this one; by name."""
         with self.database.reading() as connection:
             return capture_queries.marks(connection, consumer)

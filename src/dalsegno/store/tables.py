@@ -135,7 +135,7 @@ capture_tables = Table(
     # Text rather than PostgreSQL's jsonb: that one refuses \u0000, which a partition value may hold.
     Column("details", JSON, nullable=False),
     # How it is captured; empty: the added files, as before there was another way.
-    Column("manner", JSON, nullable=False, server_default="{}"),
+    Column("capture_spec", JSON, nullable=False, server_default="{}"),
 )
 
 #: Rule 1: this is what keeps a capture until it is settled. SQLite uses a partial index only for a query that

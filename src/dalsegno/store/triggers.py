@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select, update
 
 from dalsegno.model.runs import RunStatus
-from dalsegno.store import asking
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import runs, triggers, workflows
 
 TIME, SIGNAL, INCREMENTAL = "time", "signal", "incremental"
@@ -18,18 +18,18 @@ TIME, SIGNAL, INCREMENTAL = "time", "signal", "incremental"
 
 def of_workflow(connection: Connection, workflow_id: str) -> list[Row]:
     found = select(triggers).where(triggers.c.workflow_id == workflow_id)
-    return asking.rows(connection, found.order_by(triggers.c.kind, triggers.c.name))
+    return row_queries.rows(connection, found.order_by(triggers.c.kind, triggers.c.name))
 
 
 def of_kind(connection: Connection, kind: str) -> list[Row]:
     found = select(triggers).where(triggers.c.kind == kind)
-    return asking.rows(connection, found.order_by(triggers.c.workflow_id, triggers.c.name))
+    return row_queries.rows(connection, found.order_by(triggers.c.workflow_id, triggers.c.name))
 
 
 def watched(connection: Connection, kind: str) -> list[Row]:
     """All of a kind, each with the version of its workflow that is active."""
     found = select(triggers, workflows.c.active_version).join(workflows, workflows.c.id == triggers.c.workflow_id)
-    return asking.rows(connection, found.where(triggers.c.kind == kind).order_by(triggers.c.workflow_id))
+    return row_queries.rows(connection, found.where(triggers.c.kind == kind).order_by(triggers.c.workflow_id))
 
 
 def with_open_runs(connection: Connection) -> set[str]:
@@ -42,7 +42,7 @@ def with_open_runs(connection: Connection) -> set[str]:
 def due(connection: Connection, kind: str, now: datetime, limit: int = 100) -> list[Row]:
     """Those that there is something to do about, the longest waiting first."""
     found = select(triggers).where(triggers.c.kind == kind, triggers.c.next_at <= now)
-    return asking.rows(connection, found.order_by(triggers.c.next_at).limit(limit))
+    return row_queries.rows(connection, found.order_by(triggers.c.next_at).limit(limit))
 
 
 def next_at(connection: Connection, kind: str) -> datetime | None:

@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from dalsegno.model.step_files import StepFile
-from dalsegno.store import asking, run_queries, step_files
-from dalsegno.store.asking import Row
+from dalsegno.store import row_queries, run_queries, step_files
+from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import breakpoints, templates, versions, workflows
 
 
@@ -36,7 +36,7 @@ def add_version(
 ) -> tuple[int, bool]:
     """The version that holds this definition and these files, and whether it is new: the newest is not repeated."""
     digest = digest_of(definition, files)
-    known = asking.row(connection, select(workflows).where(workflows.c.id == workflow_id))
+    known = row_queries.row(connection, select(workflows).where(workflows.c.id == workflow_id))
     properties = dict(definition.get("properties") or {})
     if known is None:
         connection.execute(
@@ -151,7 +151,7 @@ def _delete_template(connection: Connection, job_type: str, version: str | None)
 
 def template_rows(connection: Connection, job_type: str | None = None) -> list[Row]:
     found = select(templates).order_by(templates.c.job_type, templates.c.version)
-    return asking.rows(connection, found.where(templates.c.job_type == job_type) if job_type else found)
+    return row_queries.rows(connection, found.where(templates.c.job_type == job_type) if job_type else found)
 
 
 def breakpoints_of(connection: Connection, workflow_id: str) -> frozenset[str]:

@@ -10,10 +10,10 @@ from typing import Any
 
 from dalsegno.errors import ParamError, SelError
 from dalsegno.model.params import Param, ParamType
+from dalsegno.sel import PARAMETER_TYPES, Budget, Limits, Program, Type, Value, evaluate, parse
+from dalsegno.sel.names import variables_of
 from dalsegno.spec.params.expressions import Call
 from dalsegno.spec.params.values import type_of
-from dalsegno.spec.sel import PARAMETER_TYPES, Budget, Limits, Program, Type, Value, evaluate, parse
-from dalsegno.spec.sel.names import variables_of
 
 #: The same expression is evaluated in each iteration of a loop.
 _REMEMBERED = 4096

@@ -9,7 +9,7 @@ from typing import Any
 
 from dalsegno.errors import ParamError
 from dalsegno.model.params import ParamType, Value
-from dalsegno.spec.sel.texts import java_double
+from dalsegno.sel.texts import java_double
 
 _SMALLEST_LONG, _LARGEST_LONG = -(2**63), 2**63 - 1
 _BOOLEANS = {"true": True, "false": False}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dalsegno.model.workflow import Step
 from dalsegno.spec.expressions import Written
-from dalsegno.spec.nodes import NOWHERE, Mark, Scalar
+from dalsegno.spec.nodes import NOWHERE, Scalar, SourceLocation
 from dalsegno.spec.problems import Problems
 
 #: What ``type`` may say of a step without a template.
@@ -80,22 +80,22 @@ class Reading:
     expressions: list[Written] = field(default_factory=list)
     #: Where steps, parameters and the fields of a block stand, as ("step", id), ("param", the step's id or "", name),
     #: ("key", the step's id or "", block, name, …) or, for the value, ("field", the step's id or "", block, name, …).
-    marks: dict[tuple[str, ...], Mark] = field(default_factory=dict)
+    marks: dict[tuple[str, ...], SourceLocation] = field(default_factory=dict)
     #: Ids of all steps, in the order in which they stand.
-    ids: list[tuple[str, Mark]] = field(default_factory=list)
+    ids: list[tuple[str, SourceLocation]] = field(default_factory=list)
     steps: dict[str, Step] = field(default_factory=dict)
     #: Steps in the form of Maestro's JSON.
     typed: set[str] = field(default_factory=set)
     #: Where the lists of steps stand that have no ``dag``, by the id of the first step.
-    without_dag: dict[str, Mark] = field(default_factory=dict)
+    without_dag: dict[str, SourceLocation] = field(default_factory=dict)
     #: Of each incremental trigger, in their order: where it stands, and where its tables do.
-    watched: list[tuple[Mark, Mapping[str, Mark]]] = field(default_factory=list)
+    watched: list[tuple[SourceLocation, Mapping[str, SourceLocation]]] = field(default_factory=list)
 
     #: Parameters that may be misspelt fields: where each stands, and a hint.
     lookalikes: list[tuple[Scalar, str, str]] = field(default_factory=list)
 
     #: What is worth saying of a workflow without problems: a message, its place and a hint.
-    notes: list[tuple[str, Mark, str]] = field(default_factory=list)
+    notes: list[tuple[str, SourceLocation, str]] = field(default_factory=list)
 
     def note_lookalikes(self, path: str, found: Iterable[tuple[Scalar, str]]) -> None:
         self.lookalikes += [(key, f"{path}.{key.text}", hint) for key, hint in found]
@@ -105,5 +105,5 @@ class Reading:
         self.expressions.append(Written(text, source, path, offset))
         return text
 
-    def mark(self, *key: str) -> Mark:
+    def mark(self, *key: str) -> SourceLocation:
         return self.marks.get(key, NOWHERE)

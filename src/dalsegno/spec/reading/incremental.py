@@ -5,7 +5,7 @@ from __future__ import annotations
 from dalsegno.model.workflow import IncrementalTrigger, Quorum
 from dalsegno.spec.durations import duration
 from dalsegno.spec.fields import Fields, is_null, kind_of
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Scalar
+from dalsegno.spec.nodes import ListNode, MapNode, Scalar, SourceLocation
 from dalsegno.spec.reading.context import Reading
 
 INCREMENTAL = "incremental"
@@ -49,8 +49,8 @@ def read_watched_tables(fields: Fields, reading: Reading) -> IncrementalTrigger:
     return trigger
 
 
-def _tables(fields: Fields) -> dict[str, Mark]:
-    found: dict[str, Mark] = {}
+def _tables(fields: Fields) -> dict[str, SourceLocation]:
+    found: dict[str, SourceLocation] = {}
     for text, mark in fields.texts("tables"):
         if text in found:
             fields.problems.add(f"the table {text!r} is given twice", mark, fields.place("tables"))

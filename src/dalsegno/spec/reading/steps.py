@@ -21,7 +21,7 @@ from dalsegno.spec import names
 from dalsegno.spec.blocks import BLOCKS
 from dalsegno.spec.fields import Fields, is_null, kind_of
 from dalsegno.spec.lookalikes import instead_in_job
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
+from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading import graph
 from dalsegno.spec.reading.context import TEMPLATE, Reading, block_of
@@ -117,7 +117,7 @@ def _step(node: Node, path: str, list_name: str, edges: Edges, reading: Reading,
     return step
 
 
-def _value_mark(fields: Fields, name: str) -> Mark:
+def _value_mark(fields: Fields, name: str) -> SourceLocation:
     return fields.node.entries[name][1].mark if name in fields.node.entries else fields.mark
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dalsegno.spec.fields import Fields, is_null, kind_of
-from dalsegno.spec.nodes import ListNode, MapNode, Mark, Node, Scalar
+from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading.context import Reading
 
@@ -34,7 +34,7 @@ class Edge:
     after: str
     #: SEL; None: always.
     condition: str | None
-    mark: Mark
+    mark: SourceLocation
 
 
 @dataclass
@@ -46,11 +46,11 @@ class Edges:
     #: The steps that have a transition of their own.
     own: set[str] = field(default_factory=set)
     #: Steps of which a dag says what follows, even if that is nothing.
-    named: dict[str, Mark] = field(default_factory=dict)
+    named: dict[str, SourceLocation] = field(default_factory=dict)
     #: What JSON may give beside the successors, to be compared with them.
-    predecessors: dict[str, tuple[set[str], Mark]] = field(default_factory=dict)
+    predecessors: dict[str, tuple[set[str], SourceLocation]] = field(default_factory=dict)
 
-    def add(self, before: str, after: str, condition: str | None, mark: Mark) -> None:
+    def add(self, before: str, after: str, condition: str | None, mark: SourceLocation) -> None:
         """An edge that is given twice holds if one of its conditions does."""
         known = self.found.setdefault(before, {}).get(after)
         if known is not None:
@@ -59,7 +59,7 @@ class Edges:
                 return
         self.found[before][after] = Edge(before, after, condition, mark)
 
-    def chain(self, chain: str, mark: Mark) -> list[str]:
+    def chain(self, chain: str, mark: SourceLocation) -> list[str]:
         """Connect the stages of ``a -> b, c -> d``; the first of them is returned."""
         stages = [[step.strip() for step in stage.split(",")] for stage in chain.split("->")]
         for earlier, later in pairwise(stages):

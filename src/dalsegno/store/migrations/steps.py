@@ -9,6 +9,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
+from dalsegno.errors import UserError
 from dalsegno.store.failures import Place
 from dalsegno.store.migrations import from_the_future, version
 
@@ -22,6 +23,11 @@ def revisions() -> list[str]:
 def upgrade(connection: Connection, place: Place, target: str) -> None:
     """Run what is missing up to ``target`` on a connection that is inside a transaction."""
     found = version(connection)
+    if found is not None and found < revisions()[0]:
+        raise UserError(
+            f"The database {place} has schema version {found}, from before the first release.",
+            hint="Give the store a new database; dalsegno checkpoints rebuild reads checkpoints back from the targets.",
+        )
     if found is not None and found not in revisions():
         raise from_the_future(place, found)
     config = _config()

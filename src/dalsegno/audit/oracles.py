@@ -1,0 +1,90 @@
+"""What a target should hold, said by a SELECT over the sources that owes nothing to the workflow's own SQL.
+
+A workflow names one for a table under ``oracle``; whoever asks may give another. Every run makes a mistake of the
+workflow's SQL, and so does whoever repeats it: only an independent query can see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dalsegno.audit.results import AuditRequest, Basis
+from dalsegno.audit.steps import Rehearsal
+from dalsegno.capture.lake import Lake
+from dalsegno.engine.blueprints import Blueprint
+from dalsegno.errors import UserError
+from dalsegno.model.tables import TableName
+from dalsegno.spark.rewriting import Effect, Stand, quoted, renamed, understood
+from dalsegno.spark.statements import statements
+
+
+@dataclass(frozen=True)
+class Query:
+    """One SELECT, checked."""
+
+    basis: Basis
+    #: As somebody wrote it; parameters are not filled in, which could be secrets.
+    written: str
+    #: As Spark is given it.
+    text: str
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return "--query" if self.basis is Basis.QUERY else "The oracle"
+
+
+def given_query(lake: Lake, request: AuditRequest) -> dict[TableName, Query]:
+    """The query of whoever asks."""
+    if request.query is None:
+        return {}
+    if request.target is None:
+        raise UserError("Which table should hold what the query gives?", hint="Name it: --target TABLE")
+    target = lake.name(request.target)
+    return {target: _checked(Query(Basis.QUERY, request.query, request.query), target)}
+
+
+def oracles_of(lake: Lake, blueprint: Blueprint, rehearsal: Rehearsal) -> dict[TableName, Query]:
+    """The workflow's own, with the parameters of a run."""
+    found: dict[TableName, Query] = {}
+    for name, query in blueprint.workflow.oracle.items():
+        text, secrets = rehearsal.filled(query)
+        target = lake.name(rehearsal.filled(name)[0])
+        found[target] = _checked(Query(Basis.ORACLE, query, text, secrets), target)
+    return found
+
+
+def require_same_columns(query: Query, target: TableName, given: Sequence[str], wanted: Sequence[str]) -> None:
+    """A column that only one of them has would not be compared, and nobody should take that for agreement."""
+    missing = _lacking(wanted, given)
+    if missing:
+        raise UserError(
+            f"{query.name} does not give {', '.join(missing)}, which {target} has.",
+            hint=f"Name the columns as the table does: … AS {missing[0]}. Or do not compare it: --without {missing[0]}",
+        )
+    if more := _lacking(given, wanted):
+        raise UserError(
+            f"{query.name} gives {', '.join(more)}, which {target} does not have: {', '.join(wanted)}.",
+            hint="Name the columns as the table does.",
+        )
+
+
+def _lacking(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    known = {name.lower() for name in others}
+    return [name for name in names if name.lower() not in known]
+
+
+def _checked(query: Query, target: TableName) -> Query:
+    found = statements(query.text)
+    if len(found) != 1 or understood(found[0]).effect is not Effect.NONE:
+        raise UserError(
+            f"{query.name} of {target} must be one SELECT, found {len(found)} statements: {query.written[:80]!r}"
+        )
+    itself = {(target.catalog, *target.identifier): Stand(quoted("itself"))}
+    if renamed(found[0], itself) != found[0]:
+        raise UserError(
+            f"{query.name} of {target} reads {target} itself, so it would agree with whatever is there.",
+            hint="Compute what the table should hold from the sources.",
+        )
+    return Query(query.basis, query.written, found[0], query.secrets)

@@ -1,0 +1,1 @@
+"""Steps that run SQL or a program on Spark."""

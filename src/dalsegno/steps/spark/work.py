@@ -1,0 +1,508 @@
+"""The work of a SQL step behind captures: which statements are done, which one is in doubt, what is to be executed.
+
+What is done is not executed again. What was begun, and of which nobody knows how it ended, is looked for in its target.
+What the target cannot tell is not guessed: the step stops, and a person decides (``dalsegno resolve``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dalsegno.errors import DataError, UserError
+from dalsegno.iceberg import evidence
+from dalsegno.iceberg.evidence import Absent, Unclear, Written
+from dalsegno.model.full_refresh import replaces
+from dalsegno.model.tables import TableName
+from dalsegno.model.work_units import Statement, StatementState, TableState, UnitState
+from dalsegno.plan.unfinished_work import ways_on
+from dalsegno.spark.connect import Session
+from dalsegno.spark.forms import Effect, Form, form_of
+from dalsegno.steps.contract import Work, WorkLog
+from dalsegno.steps.spark import executors, fences
+from dalsegno.steps.spark.full_refresh import with_emptying
+from dalsegno.steps.spark.sessions import OVERWRITE_MODE
+from dalsegno.steps.spark.targets import BRANCH, Names, Target, Targets, names_of, partition_fields, redefines
+from dalsegno.steps.spark.unknown_writes import refuse_unknown_writes
+from dalsegno.steps.stored_secrets import restored, without_secrets
+
+Say = Callable[[str], None]
+_WRITES = frozenset({Effect.STAMPED, Effect.UNSTAMPED, Effect.UNKNOWN})
+#: Forms that give the session something that it finds by a name before it looks for tables.
+_TEMPORARY = frozenset({"CREATE TEMPORARY VIEW", "CACHE TABLE"})
+#: How the names of forms begin that change rows, and nothing in the session.
+_ROW_CHANGES = frozenset({"INSERT", "FROM", "MERGE", "UPDATE", "DELETE"})
+
+
+class SqlWork:
+    """The unit of one SQL step, in one process."""
+
+    def __init__(
+        self,
+        work: Work,
+        log: WorkLog,
+        template: str,
+        texts: Sequence[str],
+        *,
+        is_idempotent: bool,
+        say: Say,
+        names: Names | None = None,
+        is_static: bool = False,
+        conf: Iterable[str] = (),
+    ) -> None:
+        self._work = work
+        self._log = log
+        self._template = template
+        self._targets = Targets(work.settings, self._names_now)
+        if replaces(work.captures):
+            texts = with_emptying(texts, work, log.units(), self._targets.find)
+        self._given = tuple(texts)
+        self._is_idempotent = is_idempotent
+        #: The settings of Spark that the step makes.
+        self._conf = tuple(conf)
+        #: Whether INSERT OVERWRITE deletes all partitions, where no session can be asked.
+        self._is_static = is_static
+        self._say = say
+        self._session: Session | None = None
+        self._names = names
+        #: Done, and not stored yet.
+        self._done: dict[int, Statement] = {}
+        #: Targets that were searched for writes that the store does not know of.
+        self._looked_at: set[TableName] = set()
+        stored = [without_secrets(text, work.secrets) for text in texts]
+        self.unit = log.open(template, stored)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The statements to execute: as they were when the work was begun."""
+        secrets = self._work.secrets
+        return tuple(
+            restored(each.text, self._given[each.number - 1] if each.number <= len(self._given) else "", secrets)
+            for each in self.unit.statements
+        )
+
+    def outputs_if_done(self) -> Mapping[str, Any] | None:
+        """What the step returned, if all of it is done."""
+        if self.unit.state is not UnitState.DONE:
+            return None
+        self._refuse_other_template()
+        self._check_done()
+        return self.unit.outputs
+
+    def resume(self, session: Session | None, attached: int = 0) -> None:
+        """Find out about the statement in doubt, unless it is the one that this session can be asked for.
+
+        Afterwards every statement is planned or done, but for that one.
+        """
+        self._session = session
+        begun = [each for each in self.unit.statements if each.state is StatementState.BEGUN]
+        self._settle_all([each for each in begun if each.number != attached])
+        if attached:
+            return
+        if not self._has(StatementState.DONE) and not self._has(StatementState.BEGUN):
+            if self.unit.template != self._template or len(self.unit.statements) != len(self._given):
+                stored = [without_secrets(text, self._work.secrets) for text in self._given]
+                self.unit = self._log.plan(self.unit, self._template, stored)
+            return
+        self._refuse_other_template()
+        self._check_done()
+        self._check_session_statements()
+
+    def is_done(self, number: int) -> bool:
+        """Whether a statement that writes is not to be executed."""
+        statement = self.unit.statement(number)
+        return statement.state is StatementState.DONE and self._form(statement).effect in _WRITES
+
+    def is_written(self, number: int) -> bool | None:
+        """Find out about a statement that the server has lost, and that is not at work any longer.
+
+        None: nobody can tell, and the step, which is idempotent, is to start over, from its first statement.
+        """
+        starts_over = self._settle(self.unit.statement(number))
+        return None if starts_over else self.is_done(number)
+
+    def is_session_statement(self, number: int) -> bool:
+        """Whether a statement was executed for the session only, in front of one that is done: to be made again."""
+        last = max((each.number for each in self.unit.statements if each.state is StatementState.DONE), default=0)
+        return number < last and self._form(self.unit.statement(number)).effect is Effect.SESSION
+
+    def replayed_variables(self, number: int) -> list[str]:
+        """Statements that give session variables the values that they had, behind the one that set them."""
+        values = self.unit.statement(number).variables or {}
+        return [f"SET VAR {name} = {value}" for name, value in values.items()]
+
+    def begin(self, number: int, executor: Mapping[str, Any]) -> None:
+        """Record that a statement is about to be executed, with its target as it is before."""
+        statement = self.unit.statement(number)
+        form = self._form(statement)
+        if form.effect not in _WRITES:
+            return
+        begun = self._begun(statement, form, executor)
+        done, self._done = self._done, {}
+        self.unit = self._log.change(self.unit, *done.values(), begun)
+
+    def begin_all(self, executor: Mapping[str, Any]) -> None:
+        """The same for all that is not done: they are executed out of our sight, one after the other."""
+        begun: list[Statement] = []
+        for each in self.unit.statements:
+            form = self._form(each)
+            if form.moves_names:
+                self._names = None
+            if each.state is StatementState.PLANNED and form.effect in _WRITES:
+                begun.append(self._begun(each, form, executor))
+        self.unit = self._log.change(self.unit, *begun)
+
+    def is_in_cluster(self) -> bool:
+        """Whether a driver executes statements that a cluster has put on a machine of its own."""
+        begun = [each for each in self.unit.statements if each.state is StatementState.BEGUN]
+        return any((each.executor or {}).get("deploy_mode") == "cluster" for each in begun)
+
+    def note_driver_ended(self) -> None:
+        """The driver has said how it ended, so nothing of it is at work any longer."""
+        begun = [each for each in self.unit.statements if each.state is StatementState.BEGUN]
+        self.unit = self._log.change(
+            self.unit, *(replace(each, executor={**(each.executor or {}), "has_ended": True}) for each in begun)
+        )
+
+    def end_all(self, outputs: Mapping[str, Any]) -> None:
+        for each in self.unit.statements:
+            if each.state is StatementState.BEGUN:
+                self._done[each.number] = replace(each, state=StatementState.DONE, done_at=self._log.now())
+        self.finish(outputs)
+
+    def _begun(self, statement: Statement, form: Form, executor: Mapping[str, Any]) -> Statement:
+        target = self._target(form, statement.number)
+        before = None
+        if target is not None and form.overwrites:
+            self._refuse_static_overwrite(target, statement, form.fixed_columns)
+        if target is not None and (target.metadata is not None or form.creates):
+            before = evidence.state_of(target.metadata)
+            self._refuse_newer_target(target, statement)
+            self._note_after(target)
+            self._refuse_unknown_writes(target)
+        return replace(
+            statement,
+            state=StatementState.BEGUN,
+            target=target.name.quoted if target else None,
+            before=before,
+            after=None,
+            executor=executor,
+            doubt=None,
+            begun_at=self._log.now(),
+        )
+
+    def _target(self, form: Form, number: int) -> Target | None:
+        """The table that a statement writes to; None if it is, or may be, none that we can ask."""
+        earlier = [self._form(each) for each in self.unit.statements[: number - 1]]
+        if not form.target or _is_temporary(form.target, earlier):
+            return None
+        target = self._targets.find(form.target)
+        keys = self._settings_made(number)
+        return None if target is None or any(redefines(target.name.catalog, key) for key in keys) else target
+
+    def _settings_made(self, number: int) -> list[str]:
+        """The settings of Spark that the step makes before a statement."""
+        return [*self._conf, *(self._form(each).setting for each in self.unit.statements[: number - 1])]
+
+    def end(self, number: int) -> None:
+        """Note that a statement was executed: stored with the next one, or at once where nobody could tell later."""
+        statement = self.unit.statement(number)
+        form = self._form(statement)
+        if form.moves_names:
+            self._names = None
+        if form.variables:
+            values = self._values_of(form.variables)
+            self._done[number] = replace(statement, variables=values)
+        if form.effect not in _WRITES:
+            return
+        done = replace(statement, state=StatementState.DONE, done_at=self._log.now())
+        self._done[number] = done
+        self.unit = replace(
+            self.unit, statements=tuple(done if each.number == number else each for each in self.unit.statements)
+        )
+        if form.effect is Effect.UNKNOWN or (form.effect is Effect.UNSTAMPED and not form.is_idempotent):
+            self.flush()
+
+    def fail(self, number: int, *, is_certain: bool, is_syntax: bool) -> None:
+        """A statement ended with an error. ``is_certain``: Spark refused it before it did anything."""
+        statement = self.unit.statement(number)
+        form = self._form(statement)
+        if statement.state is not StatementState.BEGUN:
+            self.flush()
+        elif is_syntax or (is_certain and form.effect is not Effect.UNKNOWN):
+            self._done[number] = _planned(statement)
+            self.flush()
+
+    def flush(self) -> None:
+        done, self._done = self._done, {}
+        if done:
+            self.unit = self._log.change(self.unit, *done.values())
+
+    def finish(self, outputs: Mapping[str, Any]) -> None:
+        done, self._done = self._done, {}
+        self.unit = self._log.change(self.unit, *done.values(), state=UnitState.DONE, outputs=dict(outputs))
+
+    def close(self) -> None:
+        self._targets.close()
+
+    # What happened before.
+
+    def _settle_all(self, begun: Sequence[Statement]) -> None:
+        """Of statements that were begun one after the other, all before one that was executed were executed, too."""
+        for each in begun:
+            if (each.executor or {}).get("session") != self._work.key and not self._is_written_elsewhere(each):
+                executors.ensure_gone(self._work.settings, each.executor, self._work.machine)
+        written = [each.number for each in begun[1:] if isinstance(self._verdict(each), Written)]
+        for each in begun:
+            if each.number < max(written, default=0):
+                self._set(each, StatementState.DONE)
+            elif self.unit.statement(each.number).state is StatementState.BEGUN:
+                self._settle(each)
+
+    def _is_written_elsewhere(self, statement: Statement) -> bool:
+        """Whether a statement is done of which another machine would have to say whether it is still at work."""
+        is_elsewhere = executors.is_elsewhere(self._work.settings, statement.executor, self._work.machine)
+        return is_elsewhere and isinstance(self._verdict(statement), Written)
+
+    def _settle(self, statement: Statement) -> bool:
+        """Say of a statement that was begun that it is done, or planned; or stop. True: all are planned anew."""
+        doubt = self._judged(statement)
+        if doubt is None:
+            return False
+        if self._is_idempotent:
+            self._say(f"statement {statement.number} may have been executed; the step is idempotent: starting over.")
+            self._done.clear()
+            self.unit = self._log.start_over(self.unit)
+            return True
+        self.unit = self._log.change(self.unit, replace(statement, doubt=doubt))
+        capture_id = self.unit.key.captures[0]
+        raise UserError(
+            f"Nobody can tell whether statement {statement.number} ({self._form(statement).name}) of {self.unit.name} "
+            f"was executed: {doubt}.",
+            hint=f"Look at its target, then say so: dalsegno resolve {capture_id} --step {self.unit.key.step_id} "
+            f"--written, or --not-written. Or take all of it back: dalsegno undo {capture_id}",
+        )
+
+    def _judged(self, statement: Statement) -> str | None:
+        """Settle a statement by its target; otherwise say why that is impossible."""
+        form = self._form(statement)
+        if form.effect is Effect.UNKNOWN:
+            names = ", ".join(".".join(parts) for parts in form.targets)
+            return f"what it has written cannot be told, because {form.because}{names and f': {names}'}"
+        found = self._verdict(statement) if form.effect in _WRITES else Absent()
+        if isinstance(found, Absent) and form.effect is Effect.STAMPED:
+            found = self._verdict_behind_fence(statement)
+        if isinstance(found, Written):
+            self._say(f"statement {statement.number} was executed: snapshot {found.snapshot_id} of {statement.target}")
+            self._set(statement, StatementState.DONE, after=found.snapshot_id)
+            return None
+        # What leaves no stamp may have been executed. Nothing after it was begun, so that once more leaves the same.
+        is_harmless = form.effect not in _WRITES or (form.effect is Effect.UNSTAMPED and form.is_idempotent)
+        if is_harmless or (isinstance(found, Absent) and form.effect is Effect.STAMPED):
+            self._set(statement, StatementState.PLANNED)
+            return None
+        return found.because if isinstance(found, Unclear) else "it leaves no trace in its target"
+
+    def _verdict_behind_fence(self, statement: Statement) -> evidence.Verdict:
+        """The verdict of a target to which nothing of the statement can come any more."""
+        table = TableName.of_quoted(statement.target or "")
+        metadata = self._targets.load(table)
+        settings, keys = self._work.settings, self._settings_made(statement.number)
+        if metadata is not None and not fences.can_fence(settings, statement, metadata, keys):
+            return Unclear(f"{table} has format version 1, so that its catalog may still accept the statement's commit")
+        fences.fence(settings, statement, metadata, self.unit.id, self._say)
+        now = self._targets.load(table)
+        if metadata is not None and now is not None and not fences.is_fenced(metadata, now, self.unit.id):
+            return Unclear(f"what Spark wrote to {table} is not in the table that the settings name so")
+        return self._verdict(statement)
+
+    def _verdict(self, statement: Statement) -> evidence.Verdict:
+        if statement.target is None or statement.before is None:
+            return Unclear("its target is in no catalog that dalsegno can ask, or is not an Iceberg table")
+        metadata = self._targets.load(TableName.of_quoted(statement.target))
+        return evidence.verdict(metadata, statement.before, self.unit.id, statement.number)
+
+    def _set(self, statement: Statement, state: StatementState, after: int | None = None) -> None:
+        if state is StatementState.PLANNED:
+            self.unit = self._log.change(self.unit, _planned(statement))
+            return
+        changed = replace(statement, state=state, after=after, doubt=None, done_at=self._log.now())
+        self.unit = self._log.change(self.unit, changed)
+
+    def _refuse_other_template(self) -> None:
+        if self.unit.template == self._template:
+            return
+        texts = [(each.text, given) for each, given in zip(self.unit.statements, self._given, strict=False)]
+        changed = next((number for number, (old, new) in enumerate(texts, start=1) if old != new), None)
+        where = f", beginning with statement {changed}" if changed else ""
+        raise UserError(
+            f"The SQL of {self.unit.name} has changed{where}. Run {self.unit.begun_by} has written rows of capture "
+            f"{', '.join(self.unit.key.captures)} with the old SQL, so dalsegno cannot tell which rows are missing.",
+            hint=ways_on(self.unit),
+        )
+
+    def _check_done(self) -> None:
+        """What is done must still be there: the newest statement that is done says so for each target and branch."""
+        for statement in self._newest_done():
+            found = self._verdict(statement)
+            if (because := self._gone_because(statement, found)) is not None:
+                raise DataError(
+                    f"Statement {statement.number} of {self.unit.name} is done, but {statement.target} no longer has "
+                    f"what it wrote: {because}.",
+                    hint=f"Take back what is left of it, and start anew: dalsegno undo {self.unit.key.captures[0]}",
+                )
+
+    def _newest_done(self) -> list[Statement]:
+        """The newest statement that is done, of each target by each name: a branch is named like a table."""
+        newest: dict[str, dict[tuple[str, ...], Statement]] = {}
+        for each in self.unit.statements:
+            if each.state is not StatementState.DONE or not each.target or not each.before:
+                continue
+            form = self._form(each)
+            if form.creates or form.drops:
+                # Whatever was there before it is not there any longer.
+                newest.pop(each.target, None)
+            if not form.drops and (not form.creates or (form.effect is Effect.STAMPED and not form.is_idempotent)):
+                newest.setdefault(each.target, {})[form.target] = each
+        return [each for by_name in newest.values() for each in by_name.values()]
+
+    def _gone_because(self, statement: Statement, found: evidence.Verdict) -> str | None:
+        """Why a target does not have what a statement wrote that is done; None if it has, or nobody can tell."""
+        metadata = self._targets.load(TableName.of_quoted(statement.target or ""))
+        before = statement.before or TableState()
+        if metadata is None:
+            return "the table is gone, or was renamed"
+        is_another = before.uuid is not None and metadata["table-uuid"] != before.uuid
+        if isinstance(found, Unclear) and (found.is_rolled_back or is_another):
+            return found.because
+        form = self._form(statement)
+        # An overwrite without rows leaves nothing; and a person's word counts (``dalsegno resolve``).
+        is_traced = form.effect is Effect.STAMPED and "OVERWRITE" not in form.name and statement.executor is not None
+        if isinstance(found, Absent) and is_traced:
+            return "the snapshot that it made is not in the history, so it was rolled back and has expired"
+        is_of_branch = form.target[-1].startswith(BRANCH)
+        if isinstance(found, Unclear) and is_traced and not is_of_branch and evidence.began_anew(metadata, before):
+            return "the table was replaced since"
+        return None
+
+    def _check_session_statements(self) -> None:
+        """What the session knew must be made again with the same values, or all of it must be undone."""
+        last = max((each.number for each in self.unit.statements if each.state is StatementState.DONE), default=0)
+        left = max((each.number for each in self.unit.statements if self._is_left(each)), default=0)
+        # What nothing follows need not be made again.
+        for each in self.unit.statements[: min(last, left - 1) if left else 0]:
+            form = self._form(each)
+            has_values = bool(form.variables) and each.variables is not None
+            is_lost = form.effect is Effect.SESSION and not form.is_replayable and not has_values
+            # A script may have set variables; what only writes to tables, wherever, has not.
+            is_lost = is_lost or (form.effect is Effect.UNKNOWN and form.name.partition(" ")[0] not in _ROW_CHANGES)
+            if not is_lost:
+                continue
+            if self._is_idempotent:
+                self.unit = self._log.start_over(self.unit)
+                return
+            raise UserError(
+                f"Statement {each.number} ({form.name}) of {self.unit.name} gave the session something that cannot be "
+                "made again, so what follows it cannot be resumed.",
+                hint=f"Take back what was written, and start anew: dalsegno undo {self.unit.key.captures[0]}",
+            )
+
+    def _is_left(self, statement: Statement) -> bool:
+        """Whether a statement is still to be executed, not for the session alone."""
+        return statement.state is not StatementState.DONE and self._form(statement).effect is not Effect.SESSION
+
+    def _refuse_newer_target(self, target: Target, statement: Statement) -> None:
+        """A target that has what is about to be written knows more than the store: an old copy was restored."""
+        if target.metadata is None:
+            return
+        if (found := evidence.found_in(target.metadata, self.unit.id, statement.number)) is not None:
+            doubt = f"{target.name} has snapshot {found} of it, but the store did not know"
+            self.unit = self._log.change(self.unit, replace(statement, state=StatementState.BEGUN, doubt=doubt))
+            raise DataError(
+                f"{target.name} has snapshot {found}, which statement {statement.number} of "
+                f"{self.unit.name} made, but the store does not know of it: was an older copy of it restored?",
+                hint=f"If the rows are there: dalsegno resolve {self.unit.key.captures[0]} "
+                f"--step {self.unit.key.step_id} --written",
+            )
+
+    def _refuse_static_overwrite(self, target: Target, statement: Statement, fixed_columns: int) -> None:
+        """A static overwrite deletes every partition that the new rows do not touch, unless it names a single one."""
+        is_one = target.metadata is None or fixed_columns >= partition_fields(target.metadata)
+        if is_one or not self._overwrites_all(statement):
+            return
+        raise UserError(
+            f"Statement {statement.number} of {self.unit.name} would delete every partition of {target.name} that the "
+            "captured rows do not touch: Spark's mode of INSERT OVERWRITE is static here.",
+            hint=f"Remove {OVERWRITE_MODE} from the step, or use INSERT INTO … REPLACE WHERE. To replace the whole "
+            "table: TRUNCATE TABLE, then INSERT INTO.",
+        )
+
+    def _overwrites_all(self, statement: Statement) -> bool:
+        if self._session is not None:
+            return self._session.settings([OVERWRITE_MODE]).get(OVERWRITE_MODE, "static").lower() != "dynamic"
+        # Of what is submitted, the text has to tell.
+        earlier = (each.text for each in self.unit.statements[: statement.number])
+        return self._is_static or any(OVERWRITE_MODE.lower() in text.lower() for text in earlier)
+
+    def _refuse_unknown_writes(self, target: Target) -> None:
+        if target.metadata is None or target.name in self._looked_at:
+            return
+        self._looked_at.add(target.name)
+        refuse_unknown_writes(
+            target.name,
+            target.metadata,
+            self._work.captures,
+            self._log.known_units(),
+            self._log.known_captures,
+            self._targets.load,
+        )
+
+    def _note_after(self, target: Target) -> None:
+        """A look at a target also tells which snapshots earlier statements made there."""
+        for number, each in self._done.items():
+            if target.metadata is not None and each.target == target.name.quoted and each.after is None:
+                found = evidence.stamped(target.metadata, self.unit.id, number)
+                self._done[number] = replace(each, after=next(iter(found), None))
+
+    def _values_of(self, names: Sequence[str]) -> dict[str, str] | None:
+        """SQL for the values of session variables; None if one has a type that has no literal."""
+        assert self._session is not None  # noqa: S101 - a statement was executed
+        found: dict[str, str] = {}
+        for name in names:
+            quoted = f"`{name.replace('`', '``')}`"
+            [kind] = self._session.execute(f"SELECT typeof({quoted}) AS type", 1)["type"].to_pylist()
+            if any(word in kind for word in ("binary", "array", "map", "struct", "variant")):
+                return None
+            # What the clock shows in a time zone, it may show twice.
+            read, made = ("unix_micros({})", "timestamp_micros({})") if kind == "timestamp" else ("{}", "{}")
+            asked = f"SELECT hex(CAST({read.format(quoted)} AS STRING)) AS value"
+            [value] = self._session.execute(asked, 1)["value"].to_pylist()
+            # In digits, because in a text Spark would find escapes and settings.
+            text = "NULL" if value is None else f"decode(unhex('{value}'), 'UTF-8')"
+            told = made.format(f"CAST({text} AS BIGINT)") if kind == "timestamp" else f"CAST({text} AS {kind})"
+            found[quoted] = told
+        return found
+
+    def _names_now(self) -> Names | None:
+        if self._names is None and self._session is not None:
+            self._names = names_of(self._session)
+        return self._names
+
+    def _has(self, state: StatementState) -> bool:
+        return any(each.state is state for each in self.unit.statements)
+
+    @staticmethod
+    def _form(statement: Statement) -> Form:
+        return form_of(statement.text)
+
+
+def _is_temporary(target: tuple[str, ...], earlier: Iterable[Form]) -> bool:
+    """Whether a name means what the session made by it before, and not a table of a catalog."""
+    made = [each.target[-1].lower() for each in earlier if each.name in _TEMPORARY and each.target]
+    return len(target) == 1 and target[0].lower() in made
+
+
+def _planned(statement: Statement) -> Statement:
+    """A statement of which nothing was executed."""
+    return Statement(statement.number, statement.text)
