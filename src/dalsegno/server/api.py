@@ -63,6 +63,7 @@ class Api:
         self.metrics = PrometheusMetrics(self._new_metrics, service.clock, self._own_metrics)
         #: Made by the first request, in the event loop that it belongs to.
         self._starts: CapacityLimiter | None = None
+        self._starts_open = 0
 
     def app(self) -> Starlette:
         app = Starlette(
@@ -113,10 +114,15 @@ class Api:
         """Starts wait for each other here, so that they never take the threads of all other requests."""
         if self._starts is None:
             self._starts = CapacityLimiter(_STARTS_AT_ONCE)
-        if self._starts.statistics().tasks_waiting >= _STARTS_WAITING:
+        # The limiter itself counts a request only some time after it was let in.
+        if self._starts_open >= _STARTS_AT_ONCE + _STARTS_WAITING:
             error = PlatformError("Too many runs are being started at once.", hint="Try again in a few seconds.")
             return error_answer(503, error, {"Retry-After": "5"})
-        return await to_thread.run_sync(self._called, verb, request, body, limiter=self._starts)
+        self._starts_open += 1
+        try:
+            return await to_thread.run_sync(self._called, verb, request, body, limiter=self._starts)
+        finally:
+            self._starts_open -= 1
 
     def _called(self, verb: Verb, request: Request, body: bytes) -> Response:
         try:
