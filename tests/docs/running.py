@@ -123,9 +123,10 @@ class Run:
         return "\n".join(line.strip() for line in text.strip().splitlines())
 
     def agrees(self, shown: Shown) -> bool:
-        """Whether the page tells the truth; a line of `…` stands for any lines."""
-        lines = [".*" if line == "…" else re.escape(line) for line in self.plain(shown.expected).splitlines()]
-        return re.fullmatch("\n".join(lines), self.plain(shown.printed), re.DOTALL) is not None
+        """Whether the page tells the truth; a line of `…` stands for any lines, or for none."""
+        lines = self.plain(shown.expected).splitlines()
+        pattern = "".join(r"(?:.*\n)?" if line == "…" else re.escape(f"{line}\n") for line in lines)
+        return re.fullmatch(pattern or r"\n?", f"{self.plain(shown.printed)}\n", re.DOTALL) is not None
 
 
 def run_command(text: str) -> str:

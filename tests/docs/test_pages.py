@@ -10,7 +10,7 @@ import pytest
 from dalsegno.iceberg.catalogs import spark_configuration
 from dalsegno.settings import load
 from tests.conftest import warm_spark
-from tests.docs.markdown import ROOT, pages
+from tests.docs.markdown import ROOT, Remark, pages, parts
 from tests.docs.running import Run
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 NEEDS_SPARK = [page for page in pages() if "<!-- with: spark -->" in page.read_text(encoding="utf-8")]
 NEEDS_SERVER = [page for page in pages() if "<!-- with: a spark server -->" in page.read_text(encoding="utf-8")]
+
+#: What a reader does by a command that does not end.
+UNSEEN = {"a server that has seen to it"}
 
 
 def names(paths: list[Path]) -> list[str]:
@@ -50,6 +53,12 @@ def test_page_with_spark(name: str, spark: SparkSession) -> None:
 def test_page_with_a_spark_server(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     with warm_spark(tmp_path, pytestconfig):
         check(name, Run())
+
+
+@pytest.mark.parametrize("name", names([page for page in pages() if page.parent.name in {"how-to", "tutorial"}]))
+def test_a_page_to_follow_shows_how_its_tables_are_made(name: str) -> None:
+    remarks = [part for part in parts((ROOT / name).read_text(encoding="utf-8")) if isinstance(part, Remark)]
+    assert {remark.text for remark in remarks if remark.kind == "given"} <= UNSEEN
 
 
 def check(name: str, run: Run) -> None:
