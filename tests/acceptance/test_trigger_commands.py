@@ -97,6 +97,7 @@ def test_json(run: Commands) -> None:
     first, second = found["triggers"]
     (past,), (coming,) = first.pop("past"), first.pop("next")
     assert first == {
+        "kind": "time",
         "cron": "30 2 * * *",
         "timezone": "Europe/Berlin",
         "is_interval": False,
@@ -121,9 +122,31 @@ def test_json(run: Commands) -> None:
     assert run.json("trigger", "test", "@daily", *asked)["workflow_id"] is None
 
 
-def test_no_time_trigger(run: Commands) -> None:
+def test_no_triggers(run: Commands) -> None:
     (run.folder / "none.yaml").write_text(WORKFLOW[WORKFLOW.index("Workflow") :])
-    assert run("trigger", "test", "none.yaml").out == "by.clock has no time trigger.\n"
+    assert run("trigger", "test", "none.yaml").out == "by.clock has no triggers.\n"
+
+
+def test_every_kind_is_shown(run: Commands) -> None:
+    triggers = "Trigger: [{cron: '@daily'}, {signals: [news, prices]}, {incremental: db.t}]\n"
+    (run.folder / "all.yaml").write_text(triggers + WATCHING[WATCHING.index("Workflow") :])
+    lines = run("trigger", "test", "all.yaml", "--count", "1").out.splitlines()
+    assert lines[0] == "@daily in UTC; catches up on the latest"
+    assert lines[3:] == [
+        "when.changed waits for the signals news + prices.",
+        "when.changed watches db.t; --simulate shows when that would have started it.",
+    ]
+    found = run.json("trigger", "test", "all.yaml")["triggers"]
+    assert [each["kind"] for each in found] == ["time", "signal", "incremental"]
+    assert found[1:] == [{"kind": "signal", "waits_for": "news + prices"}, {"kind": "incremental", "watches": "db.t"}]
+
+
+def test_disabled_triggers(run: Commands) -> None:
+    text = WATCHING.replace("Workflow:", "properties: {incremental_trigger_disabled: true}\nWorkflow:")
+    (run.folder / "changed.yaml").write_text(text)
+    assert not run.json("trigger", "test", "changed.yaml")["is_enabled"]
+    (run.folder / "changed.yaml").write_text(text.replace("incremental_trigger_d", "time_trigger_d"))
+    assert run.json("trigger", "test", "changed.yaml")["is_enabled"]
 
 
 @pytest.mark.parametrize(
@@ -196,4 +219,4 @@ def test_what_has_no_history(run: Commands) -> None:
     assert (done.code, done.out) == (2, "")
     assert "watches no tables" in done.err
     (run.folder / "clock.yaml").write_text(WORKFLOW)
-    assert run("trigger", "test", "clock.yaml", "--simulate").out == "by.clock has no incremental trigger.\n"
+    assert run("trigger", "test", "clock.yaml", "--simulate").out == "by.clock has no trigger that watches tables.\n"

@@ -19,17 +19,14 @@ from dalsegno.audit.comparison import ColumnResult, Comparison, Difference, Part
 from dalsegno.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES
-from dalsegno.cli.simulations import Simulation
-from dalsegno.cli.triggers import Outlook
 from dalsegno.clock import utc_now
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
-from dalsegno.operations.due_times import DueView, TriggerView
 from dalsegno.operations.json_values import plain
 from dalsegno.operations.metrics import Metrics, own_metrics
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.operations.service import Service
-from dalsegno.operations.simulations import SimulatedTrigger, StartView, TableView
+from dalsegno.operations.trigger_outlook import Outlook
 from dalsegno.server.api import Api
 from dalsegno.settings import (
     ENVIRONMENT_PREFIX,
@@ -48,6 +45,9 @@ from dalsegno.spec.params.stored import param_to_json
 from dalsegno.spec.params.validators import ANNOTATIONS
 from dalsegno.steps.capture_file import captures_file
 from dalsegno.store import Store
+from dalsegno.triggers.signal_triggers.operations import SignalTriggerView
+from dalsegno.triggers.table_triggers.operations import SimulatedTrigger, StartView, TableTriggerView, TableView
+from dalsegno.triggers.time_triggers.operations import DueView, TimeTriggerView
 from tests.docs.givens import GIVENS
 from tests.docs.markdown import ROOT, section
 from tests.steps.support import attempt
@@ -254,8 +254,9 @@ def test_json_of_triggers() -> None:
     described = section(read("json.md"), "## trigger test")
     simulated = section(described, "### trigger test --simulate")
     listed = set(rows(described.replace(simulated, "")))
-    assert listed == {item.name for kind in (Outlook, TriggerView, DueView) for item in fields(kind)}
-    kinds = (Simulation, SimulatedTrigger, StartView, TableView)
+    shown = (Outlook, TimeTriggerView, DueView, SignalTriggerView, TableTriggerView)
+    assert listed == {item.name for kind in shown for item in fields(kind)}
+    kinds = (Outlook, SimulatedTrigger, StartView, TableView)
     assert {item.name for kind in kinds for item in fields(kind)} <= set(re.findall(r"`([a-z_]+)`", simulated))
 
 

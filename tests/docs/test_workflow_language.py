@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-from importlib import resources
 from typing import Any
 
 import pytest
 
 from dalsegno.spec.formatting import formatted
 from dalsegno.spec.reading.context import STEP_TYPES
+from dalsegno.spec.schema import workflow_schema
 from tests.docs.markdown import ROOT, Block, parts, prose
 
 PAGE = (ROOT / "docs" / "reference" / "workflow-language.md").read_text(encoding="utf-8")
 EXAMPLES = [part for part in parts(PAGE) if isinstance(part, Block) and part.language in {"yaml", "json"}]
-SCHEMA = json.loads(resources.files("dalsegno.spec").joinpath("workflow.schema.json").read_text("utf-8"))
+SCHEMA = workflow_schema()
 
 
 def fields(node: Any) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dalsegno.engine.signal_triggers import SignalTriggers
+from dalsegno.triggers.signal_triggers.engine import SignalTriggers
 from tests.engine.support import Place
 
 #: A moment that never comes.

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dalsegno.engine.signal_triggers import SignalTriggers
 from dalsegno.model.runs import RunStatus
 from dalsegno.operations.run_views import RunView
+from dalsegno.triggers.signal_triggers.engine import SignalTriggers
 from tests.engine.support import FAILED, STOPPED, SUCCEEDED, Place
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from dalsegno.engine.signal_triggers import SignalTriggers
 from dalsegno.errors import PlatformError
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView
 from dalsegno.operations.service import Role, Service
 from dalsegno.store.run_tables import signal_arrivals, triggers
+from dalsegno.triggers.signal_triggers.engine import SignalTriggers
 from tests.engine.dying import NEVER, announce_and_fire
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, expression, noop
 from tests.engine.test_control import wait_for
@@ -126,7 +126,7 @@ def test_each_signal_is_used_once_the_oldest_first(either_place: Place) -> None:
 
 
 def test_more_signals_than_are_looked_at_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dalsegno.store.signal_triggers.PAGE", 2)
+    monkeypatch.setattr("dalsegno.store.signal_subscriptions.PAGE", 2)
     push(place, by("a", "b"))
     for name in ("a",) * 5 + ("b",) * 7:
         announce(place, name)
@@ -371,10 +371,10 @@ def test_one_that_cannot_be_started_does_not_hold_up_others(
     announce(either_place, "a")
     orchestrator = either_place.orchestrator
 
-    def start(blueprint: Any, *arguments: Any, **options: Any) -> None:
+    def start(blueprint: Any, *arguments: Any, **options: Any) -> RunView:
         if blueprint.workflow.id == "v":
             raise PlatformError("The store is away.")
-        orchestrator.start_by_trigger(blueprint, *arguments, **options)
+        return orchestrator.start_by_trigger(blueprint, *arguments, **options)
 
     SignalTriggers(orchestrator.store, orchestrator.versions.active, start, orchestrator.scopes).fire(
         orchestrator.clock()

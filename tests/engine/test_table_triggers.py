@@ -13,13 +13,13 @@ import pytest
 
 from dalsegno import Lake
 from dalsegno.clock import to_millis, utc_now
-from dalsegno.engine.table_triggers import TableTriggers
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable, SqlCatalog
 from dalsegno.model.tables import TableName
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView
 from dalsegno.operations.service import Service
 from dalsegno.settings import load
+from dalsegno.triggers.table_triggers.engine.firing import TableTriggers
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place
 from tests.engine.test_incremental import SCHEMA, append, capture, commit, job, text
 from tests.steps.support import until
@@ -335,8 +335,8 @@ def test_whoever_dies_before_it_is_remembered_starts_no_second_run(watching_eith
     append(watching.lake, 1)
     orchestrator = watching.place.orchestrator
 
-    def start_and_die(*arguments: Any) -> RunView:
-        orchestrator.start_by_trigger(*arguments)
+    def start_and_die(*arguments: Any, **options: Any) -> RunView:
+        orchestrator.start_by_trigger(*arguments, **options)
         raise KeyboardInterrupt
 
     dying = TableTriggers(watching.lake, orchestrator.versions.blueprint, start_and_die)

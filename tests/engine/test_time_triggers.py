@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dalsegno.clock import from_millis
-from dalsegno.engine.time_triggers import TimeTriggers
 from dalsegno.errors import PlatformError
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView
+from dalsegno.triggers.time_triggers.engine import TimeTriggers
 from tests.engine.support import FAILED, Place, expression, noop
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -144,8 +144,8 @@ def test_whoever_dies_before_it_is_remembered_starts_no_second_run(either_place:
     clock.now = NOON + 60 * MINUTE
     orchestrator = either_place.orchestrator
 
-    def start_and_die(*arguments: Any) -> None:
-        orchestrator.start_by_trigger(*arguments)
+    def start_and_die(*arguments: Any, **options: Any) -> RunView:
+        orchestrator.start_by_trigger(*arguments, **options)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -196,10 +196,10 @@ def test_one_that_cannot_be_started_does_not_hold_up_others(
     orchestrator = either_place.orchestrator
     clock.now = NOON + 61 * MINUTE
 
-    def start(blueprint: Any, *arguments: Any) -> None:
+    def start(blueprint: Any, *arguments: Any, **options: Any) -> RunView:
         if blueprint.workflow.id == "w":
             raise PlatformError("The store is away.")
-        orchestrator.start_by_trigger(blueprint, *arguments)
+        return orchestrator.start_by_trigger(blueprint, *arguments, **options)
 
     TimeTriggers(orchestrator.store, orchestrator.versions.active, start).fire(clock.now)
     assert len(orchestrator.list_runs("other")) == 1

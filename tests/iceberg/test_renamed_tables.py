@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dalsegno.capture.watching import WatchedTables
 from dalsegno.errors import CapturePending, HistoryLost
 from dalsegno.model.snapshots import Position
-from dalsegno.model.watching import Watch
+from dalsegno.triggers.table_triggers.capture import WatchedTables
+from dalsegno.triggers.table_triggers.model import Watch
 from tests.iceberg.support import CONSUMER, NAMESPACE, Place, Source, numbered
 
 pytestmark = pytest.mark.spark

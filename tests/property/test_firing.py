@@ -8,11 +8,10 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalsegno.model.schedules import Schedule, Timetable
-from dalsegno.model.workflow import CatchUp, CatchUpRule, TimeTrigger
-from dalsegno.plan.firing import ON_TIME, next_start, start_of, to_fire
-from dalsegno.plan.schedule import due_times
-from dalsegno.spec.schedules import schedule_of
+from dalsegno.triggers.time_triggers.model import CatchUp, CatchUpRule, Schedule, Timetable, TimeTrigger
+from dalsegno.triggers.time_triggers.plan.firing import ON_TIME, next_start, start_of, to_fire
+from dalsegno.triggers.time_triggers.plan.schedule import due_times
+from dalsegno.triggers.time_triggers.spec.schedules import schedule_of
 
 BEGIN = datetime(2026, 3, 28, 12, tzinfo=UTC)
 LINES = ["*/2 * * * *", "*/15 * * * *", "@hourly", "30 2 * * *", "1 2,3 * * *", "0 */6 * * *", "0 0 12 ? * SUN"]

@@ -12,10 +12,16 @@ from zoneinfo import ZoneInfo
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dalsegno.model.workflow import TimeTrigger
-from dalsegno.plan.schedule import due_times, next_due, past_due_times, previous_due, skipped_before
-from dalsegno.spec.cron import fault_of
-from dalsegno.spec.schedules import schedule_of
+from dalsegno.triggers.time_triggers.model import TimeTrigger
+from dalsegno.triggers.time_triggers.plan.schedule import (
+    due_times,
+    next_due,
+    past_due_times,
+    previous_due,
+    skipped_before,
+)
+from dalsegno.triggers.time_triggers.spec.cron import fault_of
+from dalsegno.triggers.time_triggers.spec.schedules import schedule_of
 
 MINUTE = timedelta(minutes=1)
 #: Zones, and days in the middle of what is looked at, with so many days to each side.

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from dalsegno.model.params import ParamDefinition, ParamType
 from dalsegno.model.signals import Match, Signal, Wanted
-from dalsegno.model.workflow import Operator, SignalDependency, SignalMatch, SignalTrigger
-from dalsegno.plan.signals import Joining, fits, group_of, is_met, key_of_join, named_triggers, newest, to_join
+from dalsegno.model.workflow import Operator, SignalDependency, SignalMatch
+from dalsegno.plan.signals import fits, is_met, newest
+from dalsegno.triggers.signal_triggers.model import SignalTrigger
+from dalsegno.triggers.signal_triggers.plan import Joining, group_of, key_of_join, named_triggers, to_join
 
 NAMES = ["a", "b", "c"]
 VALUES = st.one_of(st.integers(0, 2), st.sampled_from(["0", "1", "x"]))

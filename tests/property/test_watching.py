@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalsegno.model.watching import Memory, Rules, Unprocessed
-from dalsegno.plan.watching import decide
+from dalsegno.triggers.table_triggers.model import Memory, Rules, Unprocessed
+from dalsegno.triggers.table_triggers.plan.decisions import decide
 
 BEGIN = datetime(2026, 3, 2, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -20,27 +20,21 @@ from dalsegno.model.params import (
 )
 from dalsegno.model.workflow import (
     Backoff,
-    CatchUp,
-    CatchUpRule,
     Criticality,
     Definition,
     FailureMode,
     ForeachStep,
-    IncrementalTrigger,
     JobStep,
     Operator,
     Properties,
-    Quorum,
     RetryPolicy,
     RunRule,
     RunStrategy,
     SignalDependency,
     SignalMatch,
     SignalOutput,
-    SignalTrigger,
     Step,
     SubworkflowStep,
-    TimeTrigger,
     WhileStep,
     Workflow,
 )
@@ -49,6 +43,10 @@ from dalsegno.spec.formatting import formatted
 from dalsegno.spec.reading.context import AnyStepType
 from dalsegno.spec.reading.tags import Namespace
 from dalsegno.spec.workflows import from_json, read
+from dalsegno.triggers import TRIGGERS
+from dalsegno.triggers.signal_triggers.model import SignalTrigger
+from dalsegno.triggers.table_triggers.model import IncrementalTrigger, Quorum
+from dalsegno.triggers.time_triggers.model import CatchUp, CatchUpRule, TimeTrigger
 from tests.spec.texts import SAMPLES
 
 # Texts.
@@ -366,9 +364,9 @@ DEFINITIONS = st.builds(
         st.one_of(st.none(), st.sampled_from(Criticality)),
         st.one_of(st.none(), st.integers(1, 999)),
         PARAMS,
-        st.lists(TIMES, max_size=2).map(tuple),
-        st.lists(signal_triggers(), max_size=2).map(tuple),
-        st.lists(WATCHED, max_size=2).map(tuple),
+        st.tuples(*(st.lists(kind, max_size=2) for kind in (TIMES, signal_triggers(), WATCHED))).map(
+            lambda kinds: tuple(trigger for kind in kinds for trigger in kind)
+        ),
     ),
     st.builds(
         Properties,
@@ -377,9 +375,7 @@ DEFINITIONS = st.builds(
         st.integers(1, 1000),
         st.one_of(st.none(), TEXTS),
         st.dictionaries(IDS, st.lists(TEXTS, max_size=1), max_size=1),
-        st.booleans(),
-        st.booleans(),
-        st.booleans(),
+        st.frozensets(st.sampled_from(list(TRIGGERS))),
     ),
     st.booleans(),
     st.dictionaries(IDS, TEXTS, max_size=2),

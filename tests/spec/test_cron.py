@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from dalsegno.spec.cron import fault_of
 from dalsegno.spec.durations import duration
+from dalsegno.triggers.time_triggers.spec.cron import fault_of
 
 
 @pytest.mark.parametrize(

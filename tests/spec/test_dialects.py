@@ -9,26 +9,24 @@ import pytest
 from dalsegno.model.params import ParamDefinition, ParamMode, ParamType, Tag
 from dalsegno.model.workflow import (
     Backoff,
-    CatchUp,
-    CatchUpRule,
     Criticality,
     FailureMode,
     ForeachStep,
-    IncrementalTrigger,
     JobStep,
     Operator,
-    Quorum,
     RetryPolicy,
     RunRule,
     RunStrategy,
     SignalDependency,
     SignalMatch,
     SubworkflowStep,
-    TimeTrigger,
     WhileStep,
 )
 from dalsegno.spec.reading.context import StepTypes
 from dalsegno.spec.workflows import read
+from dalsegno.triggers.signal_triggers.model import SignalTrigger
+from dalsegno.triggers.table_triggers.model import IncrementalTrigger, Quorum
+from dalsegno.triggers.time_triggers.model import CatchUp, CatchUpRule, TimeTrigger
 from tests.spec.texts import definition, jobs, problem, sample, steps
 
 TEXT, LONG = ParamType.STRING, ParamType.LONG
@@ -49,18 +47,18 @@ def test_the_front_door() -> None:
         "lake.media.other": "$FILE{other.sql}",
     }
     assert properties.alerting == {"emails": ["media@example.com"]}
-    assert workflow.time_triggers == (
+    assert workflow.triggers_of(TimeTrigger) == (
         TimeTrigger("30 2 * * *", "Europe/Berlin", "5min", CatchUp(CatchUpRule.ALL, 10)),
         TimeTrigger("@hourly", catch_up=CatchUp(CatchUpRule.NONE)),
     )
-    single, joined = workflow.signal_triggers
+    single, joined = workflow.triggers_of(SignalTrigger)
     assert single.definitions["plays/complete"].match == {
         "country": SignalMatch(ParamDefinition(TEXT, "DE")),
         "watermark": SignalMatch(ParamDefinition(LONG, 20260101), Operator.GREATER_OR_EQUAL),
     }
     assert joined.join_keys == {"plays/complete": ("day",), "prices/complete": ("date",)}
     assert joined.params == {"reason": ParamDefinition(TEXT, "prices")}
-    assert workflow.incremental_triggers == (
+    assert workflow.triggers_of(IncrementalTrigger) == (
         IncrementalTrigger(
             ("lake.media.plays",),
             quiet="30s",
@@ -172,11 +170,11 @@ def test_json() -> None:
     assert found.extra == {"source": "s3://code/plays.jar"}
     assert found.properties.owner == "media"
     assert found.properties.run_strategy == RunStrategy(RunRule.PARALLEL, 7)
-    assert found.properties.is_time_trigger_disabled
+    assert found.properties.disabled_triggers == {"time"}
     assert found.properties.extra == {"owner": {"team": "plays"}, "alerting_disabled": False}
     workflow = found.workflow
     assert workflow.name == "Plays 🎬"
-    assert workflow.time_triggers == (
+    assert workflow.triggers_of(TimeTrigger) == (
         TimeTrigger("0 0 12 1/1 * ? *", "US/Pacific"),
         TimeTrigger("@daily"),
         TimeTrigger("*/2 * * * *", None, "500ms"),
@@ -233,7 +231,7 @@ CAPTURED = jobs(
     ],
 )
 def test_incremental_triggers(written: str, expected: IncrementalTrigger) -> None:
-    assert definition(f"Trigger: {{{written}}}\n{CAPTURED}").workflow.incremental_triggers == (expected,)
+    assert definition(f"Trigger: {{{written}}}\n{CAPTURED}").workflow.triggers_of(IncrementalTrigger) == (expected,)
 
 
 def test_incremental_triggers_of_flat_steps() -> None:
@@ -246,11 +244,11 @@ def test_incremental_triggers_of_flat_steps() -> None:
             - {name: a, type: ICDC, sourceTable: db.plays, targetTable: db.plays_icdc}
         """
     )
-    assert found.workflow.incremental_triggers == (IncrementalTrigger(quiet="1 min"),)
+    assert found.workflow.triggers_of(IncrementalTrigger) == (IncrementalTrigger(quiet="1 min"),)
 
 
 def test_sources_that_a_run_decides_about() -> None:
     """What is captured then may be what is watched; but it must be said what that is."""
     text = CAPTURED.replace("[lake.db.plays]", "['${table}']")
-    assert definition(f"Trigger: {{incremental: db.plays}}\n{text}").workflow.incremental_triggers
+    assert definition(f"Trigger: {{incremental: db.plays}}\n{text}").workflow.triggers_of(IncrementalTrigger)
     assert problem(f"Trigger: {{incremental: {{}}}}\n{text}").startswith("1:11: there is no table to watch")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +10,16 @@ import pytest
 from jsonschema import Draft7Validator
 
 from dalsegno.model.params import InternalMode, ParamMode, ParamType
-from dalsegno.model.workflow import CatchUpRule, Criticality, FailureMode, Operator, Quorum, RunRule
+from dalsegno.model.workflow import Criticality, FailureMode, Operator, RunRule
 from dalsegno.spec import documents
 from dalsegno.spec.nodes import plain
 from dalsegno.spec.problems import Problems
+from dalsegno.spec.schema import workflow_schema
+from dalsegno.triggers.table_triggers.model import Quorum
+from dalsegno.triggers.time_triggers.model import CatchUpRule
 from tests.spec.texts import SAMPLES, jobs
 
-SCHEMA: dict[str, Any] = json.loads(
-    resources.files("dalsegno.spec").joinpath("workflow.schema.json").read_text("utf-8")
-)
+SCHEMA = workflow_schema()
 VALIDATOR = Draft7Validator(SCHEMA)
 
 

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dalsegno.model.schedules import Schedule, Timetable
-from dalsegno.model.workflow import CatchUp, CatchUpRule, TimeTrigger
-from dalsegno.plan.firing import Firing, key_of, next_start, start_of, to_fire
-from dalsegno.spec.schedules import schedule_of
+from dalsegno.triggers.time_triggers.model import CatchUp, CatchUpRule, Schedule, Timetable, TimeTrigger
+from dalsegno.triggers.time_triggers.plan.firing import Firing, key_of, next_start, start_of, to_fire
+from dalsegno.triggers.time_triggers.spec.schedules import schedule_of
 
 NONE, LATEST, TWO = CatchUp(CatchUpRule.NONE), CatchUp(), CatchUp(CatchUpRule.ALL, 2)
 

@@ -8,10 +8,16 @@ from time import perf_counter
 
 import pytest
 
-from dalsegno.model.schedules import CronLine, MonthDay, Schedule
-from dalsegno.model.workflow import TimeTrigger
-from dalsegno.plan.schedule import due_times, is_shown_twice, next_due, past_due_times, previous_due, skipped_before
-from dalsegno.spec.schedules import schedule_of
+from dalsegno.triggers.time_triggers.model import CronLine, MonthDay, Schedule, TimeTrigger
+from dalsegno.triggers.time_triggers.plan.schedule import (
+    due_times,
+    is_shown_twice,
+    next_due,
+    past_due_times,
+    previous_due,
+    skipped_before,
+)
+from dalsegno.triggers.time_triggers.spec.schedules import schedule_of
 
 
 def schedule(line: str, zone: str | None = None) -> Schedule:

@@ -11,9 +11,9 @@ from dalsegno.clock import from_millis
 from dalsegno.model.captures import CaptureSpec, capture_spec_of
 from dalsegno.model.snapshots import History, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Bound, Full, Latest, Start
-from dalsegno.model.watching import Rules, Unprocessed, Watch
-from dalsegno.plan.simulation import Past, simulate
-from dalsegno.plan.unprocessed import unprocessed
+from dalsegno.triggers.table_triggers.model import Rules, Unprocessed, Watch
+from dalsegno.triggers.table_triggers.plan.simulation import Past, simulate
+from dalsegno.triggers.table_triggers.plan.unprocessed import unprocessed
 from tests.unit.test_increments import LINE, TABLE, at, history, snap
 
 ADDED = Watch(TABLE, "c")

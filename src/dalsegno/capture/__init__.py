@@ -11,6 +11,5 @@ views         a view of the changed rows, or of the range itself
 renames       checkpoints of tables that had another name
 planning      the same decision, shown instead of done
 rebuilding    checkpoints read back from the targets
-watching      what tables have that nobody has processed, looked at again and again
 checking      what a catalog lets us do
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,4 +174,8 @@ def format_files(
 
 def schema() -> None:
     """Print the JSON Schema of workflows, for editors."""
-    print(resources.files("dalsegno.spec").joinpath("workflow.schema.json").read_text(encoding="utf-8"), end="")
+    import json  # noqa: PLC0415 - not for --help
+
+    from dalsegno.spec.schema import workflow_schema  # noqa: PLC0415
+
+    print(json.dumps(workflow_schema(), indent=2, ensure_ascii=False))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from dalsegno.model.params import ParamDefinition, ParamDefinitions, Tag
 
@@ -68,9 +68,8 @@ class Properties:
     step_concurrency: int = DEFAULT_STEP_CONCURRENCY
     description: str | None = None
     alerting: Mapping[str, Any] = field(default_factory=dict)
-    is_time_trigger_disabled: bool = False
-    is_signal_trigger_disabled: bool = False
-    is_incremental_trigger_disabled: bool = False
+    #: Kinds of triggers that start no runs.
+    disabled_triggers: frozenset[str] = frozenset()
     #: Whatever else was written, kept.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -137,71 +136,14 @@ class SignalOutput:
     payload: Mapping[str, Any] = field(default_factory=dict)
 
 
-class CatchUpRule(StrEnum):
-    """What becomes of times that came due while nobody could start a run."""
-
-    #: They are missed.
-    NONE = "NONE"
-    #: One run, for the latest of them.
-    LATEST = "LATEST"
-    #: A run for each, the oldest first.
-    ALL = "ALL"
-
-
 @dataclass(frozen=True)
-class CatchUp:
-    rule: CatchUpRule = CatchUpRule.LATEST
-    #: How many runs at most; only ALL has more than one. If more came due, those of the latest are started.
-    most: int = 1
+class Trigger:
+    """What starts runs by itself. Each kind has a class of its own; ``dalsegno.triggers`` lists the kinds."""
+
+    kind: ClassVar[str]
 
 
-@dataclass(frozen=True)
-class TimeTrigger:
-    """Begin a run at these times: a cron line of five fields (or Quartz's), or an alias such as ``@daily``."""
-
-    cron: str
-    timezone: str | None = None
-    #: Spread the starts of many workflows over this much time; a duration.
-    fuzzy_max_delay: str | None = None
-    catch_up: CatchUp = CatchUp()
-
-
-@dataclass(frozen=True)
-class SignalTrigger:
-    """Begin a run when all these signals are there with equal join keys."""
-
-    definitions: Mapping[str, SignalDependency]
-    join_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    params: ParamDefinitions = field(default_factory=dict)
-    condition: str | None = None
-    dedup_expr: str | None = None
-
-
-class Quorum(StrEnum):
-    """How many of several tables need to have changed."""
-
-    ANY = "ANY"
-    ALL = "ALL"
-
-
-@dataclass(frozen=True)
-class IncrementalTrigger:
-    """Begin a run when tables have changes that the workflow has not processed."""
-
-    #: As they are written; none: those that the workflow's steps capture.
-    tables: tuple[str, ...] = ()
-    when: Quorum = Quorum.ANY
-    #: Durations: without a new commit for so long, between two starts, and how long anything waits at most.
-    quiet: str | None = None
-    min_interval: str | None = None
-    max_wait: str | None = None
-    #: A table has enough as soon as one of these that are given is reached; with none, as soon as it has anything.
-    min_snapshots: int | None = None
-    min_files: int | None = None
-    min_rows: int | None = None
-    min_bytes: int | None = None
-    #: By default the one that is captured.
-    branch: str | None = None
+AnyTrigger = TypeVar("AnyTrigger", bound=Trigger)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,15 +220,17 @@ class Workflow:
     #: How many steps of one run at once; None: as many as the properties allow.
     instance_step_concurrency: int | None = None
     params: ParamDefinitions = field(default_factory=dict)
-    time_triggers: tuple[TimeTrigger, ...] = ()
-    signal_triggers: tuple[SignalTrigger, ...] = ()
-    incremental_triggers: tuple[IncrementalTrigger, ...] = ()
+    #: By kind, in the order of the kinds.
+    triggers: tuple[Trigger, ...] = ()
     #: What targets should hold, for audits: a table's name → a SELECT over the sources.
     oracle: Mapping[str, str] = field(default_factory=dict)
 
     def all_steps(self) -> Iterator[Step]:
         """Every step, those inside of loops included."""
         yield from _with_inner(self.steps)
+
+    def triggers_of(self, kind: type[AnyTrigger]) -> tuple[AnyTrigger, ...]:
+        return tuple(trigger for trigger in self.triggers if isinstance(trigger, kind))
 
 
 @dataclass(frozen=True)
@@ -299,6 +243,11 @@ class Definition:
     git_info: Mapping[str, Any] = field(default_factory=dict)
     #: Whatever else was written, kept.
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def enabled_triggers(self, kind: str) -> list[Trigger]:
+        """Those that start runs while the version is active."""
+        is_disabled = kind in self.properties.disabled_triggers
+        return [] if is_disabled else [trigger for trigger in self.workflow.triggers if trigger.kind == kind]
 
 
 def _with_inner(steps: tuple[Step, ...]) -> Iterator[Step]:

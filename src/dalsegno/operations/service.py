@@ -1,9 +1,10 @@
 """The always-on service: what goes on by itself, in one process, or shared among any number of them.
 
 Workers run steps. Triggers start runs; one process at a time watches them, whoever has the lease. The same processes
-share what else has to be done: messages to people, lags, what is too old. Tables are watched by a thread of their own,
-so that a slow catalog holds up nothing else. Each thread has an orchestrator of its own: what they remember of runs is
-for one thread. What answers over HTTP is beside it, in ``server``.
+share what else has to be done: messages to people, lags, what is too old. A kind of trigger that looks at more than the
+store, such as tables, has a thread of its own, so that a slow catalog holds up nothing else. Each thread has an
+orchestrator of its own: what they remember of runs is for one thread. What answers over HTTP is beside it, in
+``server``.
 """
 
 from __future__ import annotations
@@ -11,38 +12,37 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
+from typing import Any
 
 from dalsegno.clock import utc_now
 from dalsegno.engine.engine import Engine
 from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.lease import Lease
 from dalsegno.engine.node import Node
-from dalsegno.engine.signal_triggers import SignalTriggers
-from dalsegno.engine.time_triggers import TimeTriggers
 from dalsegno.errors import PlatformError
 from dalsegno.operations import readiness
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.readiness import Pulse
 from dalsegno.operations.retention import Retention
-from dalsegno.operations.table_watch import TableWatch
 from dalsegno.operations.upkeep import Upkeep
 from dalsegno.operations.write_check import CHECK_SECONDS, WriteCheck
 from dalsegno.settings import Settings
 from dalsegno.store import Store
+from dalsegno.triggers.engine import LOOK_SECONDS, TriggerContext, TriggerStarter, Watcher, starters
 
 log = logging.getLogger(__name__)
 
 ACTOR = "dalsegno"
-#: How often to look for triggers that came or went, and for the lease; and for signals.
-_LOOK_SECONDS = 1.0
-_SIGNALS_SECONDS = 0.2
 #: How often to look for files of old runs.
 _SWEEP_SECONDS = 3600.0
-#: How long the end waits for somebody who is in the middle of something.
+#: How long the end waits for somebody who is in the middle of something, but for these, which only wait for the store.
 _PATIENCE_SECONDS = 10.0
+_AWAITED = ("triggers", "upkeep", "sweeping")
 
 
 class Role(StrEnum):
@@ -102,8 +102,11 @@ class Service:
         return self._engine.jobs_folder if self._engine else None
 
     def run(self) -> None:
-        watching = {"triggers": self._watch_triggers, "tables": self._watch_tables, "upkeep": self._keep_up}
-        duties = {"write check": self._check_writes, **(watching if Role.TRIGGERS in self.roles else {})}
+        duties: dict[str, Callable[[], None]] = {"write check": self._check_writes}
+        if Role.TRIGGERS in self.roles:
+            alone = {kind: starter for kind, starter in starters().items() if starter.has_own_thread}
+            duties |= {f"{kind} triggers": partial(self._watch_kind, kind, each) for kind, each in alone.items()}
+            duties |= {"triggers": self._watch_triggers, "upkeep": self._keep_up}
         # None keeps the process from ending: a catalog that does not answer is not waited for.
         others = [threading.Thread(target=duty, name=name, daemon=True) for name, duty in duties.items()]
         if Role.WORKERS in self.roles:
@@ -119,7 +122,7 @@ class Service:
         finally:
             self._stopping.set()
             for thread in others:
-                thread.join(_PATIENCE_SECONDS if thread.name in ("tables", "write check") else None)
+                thread.join(None if thread.name in _AWAITED else _PATIENCE_SECONDS)
 
     def _is_over(self) -> bool:
         """Asked by the engine in every turn."""
@@ -130,48 +133,72 @@ class Service:
         return Orchestrator(self.settings, self.store, clock=self.clock, actor=ACTOR, wake=self.wake)
 
     def _watch_triggers(self) -> None:
-        orchestrator = self._orchestrator()
+        """Look at triggers in the store, one kind after the other, and hold the lease for the other threads."""
         lease = Lease(self.store, "triggers", self.node_id)
-        active, start = orchestrator.versions.active, orchestrator.start_by_trigger
-        by_time = TimeTriggers(self.store, active, start)
-        by_signals = SignalTriggers(self.store, active, start, orchestrator.scopes)
-        wait, look_at = 0.0, time.monotonic()
-        while not self._stopping.wait(wait):
-            wait = _LOOK_SECONDS
-            self.pulse.beat("triggers")
-            try:
+        with self._trigger_context() as context:
+            watchers = {
+                kind: starter.watcher(context) for kind, starter in starters().items() if not starter.has_own_thread
+            }
+            look_at = dict.fromkeys(watchers, time.monotonic())
+            wait = 0.0
+            while not self._stopping.wait(wait):
+                wait = LOOK_SECONDS
+                self.pulse.beat("triggers")
                 if not self._has_duty(lease):
                     continue
-                by_signals.fire(self.clock())
-                if time.monotonic() >= look_at:
-                    next_at = by_time.fire(self.clock())
-                    look_at = time.monotonic() + self._seconds_until(next_at)
-            except (PlatformError, OSError) as error:
-                log.warning("the store failed, trying again: %s", error)
-                continue
-            wait = min(max(look_at - time.monotonic(), 0), _SIGNALS_SECONDS)
+                for kind, watcher in watchers.items():
+                    if time.monotonic() >= look_at[kind]:
+                        pause = self._look(kind, watcher)
+                        look_at[kind] = time.monotonic() + pause
+                wait = min(max(min(look_at.values()) - time.monotonic(), 0), LOOK_SECONDS)
         self._is_on_duty.clear()
         lease.release()
 
-    def _seconds_until(self, moment: datetime | None) -> float:
-        """When to look again, which is soon: a clock may be set, and triggers come and go."""
-        if moment is None:
-            return _LOOK_SECONDS
-        return min(max((moment - self.clock()).total_seconds(), 0), _LOOK_SECONDS)
+    def _watch_kind(self, kind: str, starter: TriggerStarter[Any]) -> None:
+        """The same for one kind in a thread of its own."""
+        with self._trigger_context() as context:
+            watcher = starter.watcher(context)
+            wait = 0.0
+            while not self._stopping.wait(wait):
+                wait = self._look(kind, watcher) if self._is_on_duty.is_set() else LOOK_SECONDS
+
+    @staticmethod
+    def _look(kind: str, watcher: Watcher) -> float:
+        try:
+            return watcher.look()
+        except (PlatformError, OSError) as error:
+            # One kind that fails must not keep the others waiting.
+            log.warning("%s triggers could not be looked at, trying again: %s", kind, error)
+            return LOOK_SECONDS
+
+    @contextmanager
+    def _trigger_context(self) -> Iterator[TriggerContext]:
+        orchestrator = self._orchestrator()
+        versions = orchestrator.versions
+        with ExitStack() as resources:
+            yield TriggerContext(
+                settings=self.settings,
+                store=self.store,
+                clock=self.clock,
+                active=versions.active,
+                blueprint=versions.blueprint,
+                start=orchestrator.start_by_trigger,
+                scopes=orchestrator.scopes,
+                resources=resources,
+            )
 
     def _has_duty(self, lease: Lease) -> bool:
-        """Whether the lease on triggers is ours; the thread that watches tables gets to know it."""
-        if is_held := lease.is_held():
+        """Whether the lease on triggers is ours; the threads of single kinds get to know it."""
+        try:
+            is_held = lease.is_held()
+        except (PlatformError, OSError) as error:
+            log.warning("the store failed, trying again: %s", error)
+            return False
+        if is_held:
             self._is_on_duty.set()
         else:
             self._is_on_duty.clear()
         return is_held
-
-    def _watch_tables(self) -> None:
-        with TableWatch(self.settings, self.store, self._orchestrator, self.clock) as watch:
-            wait = 0.0
-            while not self._stopping.wait(wait):
-                wait = watch.look() if self._is_on_duty.is_set() else _LOOK_SECONDS
 
     def _keep_up(self) -> None:
         lease = Lease(self.store, "upkeep", self.node_id)
@@ -180,7 +207,7 @@ class Service:
         def is_ours() -> bool:
             return not self._stopping.is_set() and lease.is_held()
 
-        while not self._stopping.wait(_LOOK_SECONDS):
+        while not self._stopping.wait(LOOK_SECONDS):
             if is_ours():
                 upkeep.look(is_ours)
         lease.release()
@@ -194,7 +221,7 @@ class Service:
     def _sweep(self) -> None:
         """Remove what old runs left on this machine."""
         retention = Retention(self.settings, self.store, self.clock)
-        wait = _LOOK_SECONDS
+        wait = LOOK_SECONDS
         while not self._stopping.wait(wait):
             wait = _SWEEP_SECONDS
             try:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection
@@ -14,9 +13,9 @@ from sqlalchemy import Connection
 from dalsegno.capture.consumers import consumer_of_workflow
 from dalsegno.errors import UnknownName
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.due_times import trigger_views
 from dalsegno.operations.workflow_versions import Versions
 from dalsegno.store import Store, lags, run_queries, run_tables, runs, step_files
+from dalsegno.triggers.operations import all_views
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,9 @@ class WorkflowView:
     active_version: int | None
     latest_version: int
     last_run: LastRun | None
-    #: By the clock; None if no time trigger is in force.
+    #: By the clock; None if no trigger that is in force goes by it.
     next_due_at: datetime | None
-    #: The tables whose changes start it.
+    #: What starts it when it changes, such as tables.
     watches: tuple[str, ...]
     #: Since when the oldest unprocessed snapshot of a source waits, as it was last measured; None: nothing waits.
     waiting_since: datetime | None
@@ -77,24 +76,19 @@ def _view(
     row: Mapping[str, Any], last: LastRun | None, waiting: Mapping[str, datetime], versions: Versions, now: datetime
 ) -> WorkflowView:
     active = versions.active(row["id"])
-    due: datetime | None = None
-    watches: tuple[str, ...] = ()
-    if active is not None:
-        properties, workflow = active.definition.properties, active.workflow
-        if not properties.is_time_trigger_disabled:
-            views = trigger_views(workflow.time_triggers, workflow.id, at=now, count=1)
-            due = min((each.start_at for view in views for each in islice(view.next, 1)), default=None)
-        if not properties.is_incremental_trigger_disabled:
-            watches = tuple(
-                dict.fromkeys(str(table) for each in workflow.incremental_triggers for table in each.tables)
-            )
+    starts: list[datetime | None] = []
+    watches: list[str] = []
+    for kind, views in all_views().items():
+        triggers = active.definition.enabled_triggers(kind) if active else []
+        starts.append(views.next_start(triggers, row["id"], now))
+        watches += views.watched(triggers)
     return WorkflowView(
         id=row["id"],
         active_version=row["active_version"],
         latest_version=row["latest_version"],
         last_run=last,
-        next_due_at=due,
-        watches=watches,
+        next_due_at=min(filter(None, starts), default=None),
+        watches=tuple(dict.fromkeys(watches)),
         waiting_since=waiting.get(consumer_of_workflow(row["id"])),
     )
 

@@ -14,7 +14,7 @@ from dalsegno.operations.channels import check_channels
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.references import ReferencedFiles
 from dalsegno.operations.step_files import files_of_workflow
-from dalsegno.operations.trigger_registration import arm
+from dalsegno.operations.trigger_registration import register_triggers
 from dalsegno.operations.version_diff import VersionDiff, diff_of
 from dalsegno.operations.version_reader import VersionReader, no_version
 from dalsegno.settings import Settings
@@ -75,7 +75,7 @@ class Versions(VersionReader):
                 files=found.files,
                 contents=found.contents,
             )
-            arm(connection, workflow_id, self.clock())
+            register_triggers(connection, workflow_id, self.clock())
         return Pushed(workflow_id, version, is_new, definition.is_active, (*read.warnings, *problems.warnings))
 
     def blueprint(self, workflow_id: str, version: int) -> Blueprint:
@@ -131,7 +131,7 @@ class Versions(VersionReader):
         with self.store.database.writing() as connection:
             runs.hold_workflow(connection, workflow_id)
             workflows.activate(connection, workflow_id, number, now=self.clock())
-            arm(connection, workflow_id, self.clock())
+            register_triggers(connection, workflow_id, self.clock())
         return number
 
     def deactivate(self, workflow_id: str) -> None:
@@ -139,7 +139,7 @@ class Versions(VersionReader):
         with self.store.database.writing() as connection:
             runs.hold_workflow(connection, workflow_id)
             workflows.activate(connection, workflow_id, None, now=self.clock())
-            arm(connection, workflow_id, self.clock())
+            register_triggers(connection, workflow_id, self.clock())
 
     def delete(self, workflow_id: str) -> None:
         """Refused while a run is open."""
@@ -153,4 +153,4 @@ class Versions(VersionReader):
                     hint=f"Stop them first: dalsegno stop {workflow_id}/{number}",
                 )
             workflows.mark_deleted(connection, workflow_id, now=self.clock())
-            arm(connection, workflow_id, self.clock())
+            register_triggers(connection, workflow_id, self.clock())

@@ -9,7 +9,7 @@ from itertools import islice
 from dalsegno.model.params import ParamDefinition, ParamDefinitions, ParamType
 from dalsegno.model.workflow import ForeachStep, JobStep, RetryPolicy, Step, SubworkflowStep, WhileStep, Workflow
 from dalsegno.spec import block_checks, pasted_code, reference_checks
-from dalsegno.spec.captures import IP_CAPTURE, WrittenCapture, committed_by, is_capture, written_captures
+from dalsegno.spec.captures import IP_CAPTURE, committed_by, is_capture
 from dalsegno.spec.names import SEPARATOR
 from dalsegno.spec.params.literals import all_references
 from dalsegno.spec.problems import meant
@@ -17,7 +17,7 @@ from dalsegno.spec.reading.context import Reading
 from dalsegno.spec.reading.params import name_in
 from dalsegno.spec.reading.steps import LOOP_PARAMS, SUBWORKFLOW_ID
 from dalsegno.spec.step_references import of_conditions, references_in, references_of
-from dalsegno.spec.watching import watch_name
+from dalsegno.triggers.spec import languages
 
 #: Maestro allows 300; a run of a thousand parallel steps is nothing special here.
 STEPS = 10_000
@@ -36,7 +36,8 @@ def check(workflow: Workflow, reading: Reading) -> None:
         pasted_code.check(step, reading)
         block_checks.check_step(step, reading.marks, reading.problems)
     _uncommitted(workflow, reading)
-    _watched(workflow, reading)
+    for language in languages().values():
+        language.check(workflow, reading)
     _references(workflow, reading)
     reference_checks.check(workflow, reading)
     _lookalikes(workflow, reading)
@@ -94,33 +95,6 @@ def _uncommitted(workflow: Workflow, reading: Reading) -> None:
             message = f"nobody commits what {step.id!r} captures, so every run would process it again"
             hint = f"add a last step: type: IpCommit, ip_commit: {{capture_step: {step.id}}}"
             reading.problems.add(message, reading.mark("step", step.id), hint=hint)
-
-
-def _watched(workflow: Workflow, reading: Reading) -> None:
-    """What no step captures stays unprocessed, and would start runs for nothing again and again."""
-    captures = written_captures(workflow) if workflow.incremental_triggers else []
-    names: set[str] = set()
-    for trigger, (mark, places) in zip(workflow.incremental_triggers, reading.watched, strict=False):
-        of_branch = [each for each in captures if each.is_of_branch(trigger.branch)]
-        if not trigger.tables and not any(each.tables for each in of_branch):
-            hint = "name them in 'tables', or add a step: type: IpCapture, ip_capture: {source_tables: [...]}"
-            reading.problems.add("there is no table to watch: no step says which it captures", mark, hint=hint)
-        for table in trigger.tables:
-            if not any(each.may_capture(table) for each in of_branch):
-                where = f" on branch {trigger.branch!r}" if trigger.branch else ""
-                message = f"no step captures {table!r}{where}, so no run would process its changes"
-                reading.problems.add(message, places.get(table, mark), hint=_way_to_capture(table, captures))
-        if watch_name(trigger) in names:
-            reading.problems.add("another trigger watches the same tables", mark, hint="say all of it in one")
-        names.add(watch_name(trigger))
-
-
-def _way_to_capture(table: str, captures: Sequence[WrittenCapture]) -> str:
-    for each in captures:
-        if each.may_capture(table):
-            return f"{each.step_id!r} captures it on branch {each.branch!r}"
-    near = meant(table, [known for each in captures for known in each.tables or ()])
-    return near or f"add a step: type: IpCapture, ip_capture: {{source_tables: [{table}]}}"
 
 
 def _call(step: Step, workflow: Workflow, reading: Reading) -> None:

@@ -27,6 +27,7 @@ from dalsegno.spec.step_references import (
     references_in,
     references_of,
 )
+from dalsegno.triggers.spec import language_of
 
 #: How many steps a hint names.
 _NAMED = 10
@@ -67,7 +68,7 @@ class StepReferences:
         self._outputs = outputs_by_step(self.workflow)
         self._enlist(self.workflow.steps, None)
         self._plain = plain_names(self.workflow)
-        self._signals = {name for trigger in self.workflow.signal_triggers for name in trigger.definitions}
+        self._given = {name for each in self.workflow.triggers for name in language_of(each.kind).params(each)}
 
     def _enlist(self, steps: Sequence[Step], loop: str | None) -> None:
         found = _List(frozenset(step.id for step in steps), order_of(following(steps)), loop)
@@ -79,7 +80,7 @@ class StepReferences:
     def fault(self, owner: str, reference: Reference) -> Fault | None:
         """``owner`` is the step that refers; nothing, for the workflow's own parameters."""
         name = reference.name
-        if name in self._plain or name.partition(SEPARATOR)[0] in self._signals:
+        if name in self._plain or name.partition(SEPARATOR)[0] in self._given:
             return None
         named = named_step(name, self._lists)
         if named is None:

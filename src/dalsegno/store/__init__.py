@@ -38,6 +38,7 @@ Where things are
     ``refusals``      what we say when a rule is about to be broken
     ``store``         the operations, each one transaction
     ``run_tables``    the schema of workflows and runs, with ``workflows``, ``runs``, ``flows``, ``queue``, ``triggers``
+    ``signals``       what was announced, and who waits; ``signal_subscriptions``: which triggers are told of it
     ``service_tables`` the schema of what the service is operated with, with ``tokens``, ``outbox``, ``lags``
     ``retention``     which finished runs may go; ``measures``: what the store holds, counted
 

@@ -16,7 +16,7 @@ from dalsegno.model.messages import SignalsArrived
 from dalsegno.model.signals import Announcement, Match, Signal, Wanted, WantedSignal
 from dalsegno.model.workflow import Operator
 from dalsegno.plan.signals import fits, newest
-from dalsegno.store import row_queries, runs, signal_triggers
+from dalsegno.store import row_queries, runs, signal_subscriptions
 from dalsegno.store.database import lock
 from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import signal_waits, signals
@@ -50,7 +50,7 @@ def announce(connection: Connection, news: Sequence[Announcement], now: datetime
     told = [_add(connection, each, now) for each in news]
     new = [signal_of(row) for row, is_repeated in told if not is_repeated]
     if new:
-        signal_triggers.hand_over(connection, new, now)
+        signal_subscriptions.hand_over(connection, new, now)
         for run_id, steps in _met(connection, new).items():
             runs.send(connection, run_id, SignalsArrived(tuple((flow, step) for flow, step in steps)), now)
     return told

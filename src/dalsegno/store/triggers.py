@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +13,6 @@ from dalsegno.model.runs import RunStatus
 from dalsegno.store import row_queries
 from dalsegno.store.row_queries import Row
 from dalsegno.store.run_tables import runs, triggers, workflows
-
-TIME, SIGNAL, INCREMENTAL = "time", "signal", "incremental"
 
 
 def of_workflow(connection: Connection, workflow_id: str) -> list[Row]:
@@ -50,9 +49,39 @@ def next_at(connection: Connection, kind: str) -> datetime | None:
     return connection.execute(found).scalar()
 
 
-def add(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+@dataclass(frozen=True)
+class NewTrigger:
+    """The row of a trigger that is registered for the first time."""
+
+    upto: datetime | None = None
+    next_at: datetime | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Names of triggers that were registered, and of those that are not registered any more."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def replace(
+    connection: Connection,
+    workflow_id: str,
+    kind: str,
+    wanted: Mapping[str, NewTrigger],
+    registered: Mapping[str, Row],
+) -> Replaced:
+    """Register the wanted triggers of a kind, by name, and no others; those that were registered stay as they are."""
+    added = tuple(name for name in wanted if name not in registered)
+    removed = tuple(name for name in registered if name not in wanted)
+    forget(connection, [registered[name] for name in removed])
+    shared = {"workflow_id": workflow_id, "kind": kind}
+    rows = [{**shared, "name": name, **vars(wanted[name])} for name in added]
     if rows:
-        connection.execute(insert(triggers), list(rows))
+        connection.execute(insert(triggers), rows)
+    return Replaced(added, removed)
 
 
 def change(connection: Connection, row: Row, **values: Any) -> bool:

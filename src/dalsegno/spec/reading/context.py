@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dalsegno.model.workflow import Step
+from dalsegno.model.workflow import Step, Trigger
 from dalsegno.spec.expressions import Written
 from dalsegno.spec.nodes import NOWHERE, Scalar, SourceLocation
 from dalsegno.spec.problems import Problems
@@ -88,8 +88,8 @@ class Reading:
     typed: set[str] = field(default_factory=set)
     #: Where the lists of steps stand that have no ``dag``, by the id of the first step.
     without_dag: dict[str, SourceLocation] = field(default_factory=dict)
-    #: Of each incremental trigger, in their order: where it stands, and where its tables do.
-    watched: list[tuple[SourceLocation, Mapping[str, SourceLocation]]] = field(default_factory=list)
+    #: Triggers that are checked with the whole workflow: where each stands, and where parts of it do.
+    triggers: list[tuple[Trigger, SourceLocation, Mapping[str, SourceLocation]]] = field(default_factory=list)
 
     #: Parameters that may be misspelt fields: where each stands, and a hint.
     lookalikes: list[tuple[Scalar, str, str]] = field(default_factory=list)

@@ -10,6 +10,7 @@ from dalsegno.spec import names
 from dalsegno.spec.alerting import Marks, read_alerting
 from dalsegno.spec.fields import Fields, chosen
 from dalsegno.spec.nodes import MapNode, Node, Scalar, plain
+from dalsegno.triggers import TRIGGERS
 
 CONCURRENCY = 1000
 PARALLEL_RUNS = 20
@@ -44,9 +45,7 @@ def _properties(fields: Fields, marks: Marks, *, has_description: bool = True) -
     }
     if has_description:
         values["description"] = fields.text("description", limit=names.TEXT_LENGTH)
-        values["is_time_trigger_disabled"] = bool(fields.flag("time_trigger_disabled"))
-        values["is_signal_trigger_disabled"] = bool(fields.flag("signal_trigger_disabled"))
-        values["is_incremental_trigger_disabled"] = bool(fields.flag("incremental_trigger_disabled"))
+        values["disabled_triggers"] = frozenset(kind for kind in TRIGGERS if fields.flag(f"{kind}_trigger_disabled"))
     return Properties(**values)
 
 

@@ -9,14 +9,7 @@ from functools import partial
 from typing import Any
 
 from dalsegno.model.params import ParamDefinition, ParamType
-from dalsegno.model.workflow import (
-    FailureMode,
-    ForeachStep,
-    JobStep,
-    Step,
-    SubworkflowStep,
-    WhileStep,
-)
+from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, Step, SubworkflowStep, WhileStep
 from dalsegno.spec import names
 from dalsegno.spec.blocks import BLOCKS
 from dalsegno.spec.fields import Fields, is_null, kind_of

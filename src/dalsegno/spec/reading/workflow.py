@@ -10,11 +10,7 @@ They are told apart by what is in them, and may be mixed where that has a meanin
 from __future__ import annotations
 
 from dalsegno.model.params import Tag
-from dalsegno.model.workflow import (
-    Criticality,
-    Definition,
-    Workflow,
-)
+from dalsegno.model.workflow import Criticality, Definition, Trigger, Workflow
 from dalsegno.spec import names
 from dalsegno.spec.fields import Fields, kind_of
 from dalsegno.spec.lookalikes import instead_in_workflow
@@ -27,7 +23,7 @@ from dalsegno.spec.reading.properties import read_properties
 from dalsegno.spec.reading.retries import read_timeout
 from dalsegno.spec.reading.steps import read_steps
 from dalsegno.spec.reading.tags import read_tags
-from dalsegno.spec.reading.triggers import NO_TRIGGERS, Triggers, read_front_door, read_triggers
+from dalsegno.spec.reading.triggers import in_order_of_kinds, read_front_door, read_triggers
 
 INSTANCE_STEPS = 999
 _WORKFLOW = ("workflow", "Workflow")
@@ -42,14 +38,14 @@ def read_definition(root: Node, reading: Reading) -> Definition:
     document = Fields(root, "", reading.problems)
     if not any(name in root.entries for name in _WORKFLOW) and any(name in root.entries for name in _BARE):
         properties = read_properties(None, document if _is_written(document) else None, reading.marks)
-        return Definition(_workflow(document, reading, None, NO_TRIGGERS), properties)
+        return Definition(_workflow(document, reading, None, ()), properties)
     return _wrapped(document, reading)
 
 
 def _wrapped(document: Fields, reading: Reading) -> Definition:
     description = document.text("Description", "description", limit=names.TEXT_LENGTH)
     trigger = document.find(*_TRIGGER)
-    triggers = read_front_door(trigger, document.written(*_TRIGGER), reading) if trigger else NO_TRIGGERS
+    triggers = read_front_door(trigger, document.written(*_TRIGGER), reading) if trigger else ()
     fields = document.mapping(*_WORKFLOW)
     properties = document.mapping("properties")
     is_active, git_info = document.flag("is_active"), document.data("git_info")
@@ -93,7 +89,7 @@ def _workflow(
     fields: Fields,
     reading: Reading,
     description: str | None,
-    beside: Triggers,
+    beside: tuple[Trigger, ...],
 ) -> Workflow:
     is_written = _is_written(fields)
     is_named = is_written and "id" not in fields.node.entries and "steps" in fields.node.entries
@@ -120,9 +116,7 @@ def _workflow(
         criticality=criticality,
         instance_step_concurrency=concurrency,
         params=_params(fields, reading, is_written=is_written),
-        time_triggers=(*beside.times, *own.times),
-        signal_triggers=(*beside.signals, *own.signals),
-        incremental_triggers=(*beside.incremental, *own.incremental),
+        triggers=in_order_of_kinds((*beside, *own)),
         oracle=oracle,
     )
 

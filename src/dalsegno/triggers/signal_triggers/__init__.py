@@ -1,0 +1,1 @@
+"""Runs when signals are announced, alone or joined by keys."""

@@ -1,0 +1,1 @@
+"""Runs when tables have changes that the workflow has not processed."""

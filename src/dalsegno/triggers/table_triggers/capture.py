@@ -1,0 +1,130 @@
+"""What tables have that their consumers have not processed, looked at again and again.
+
+A look asks each catalog once where the metadata of all tables is, and the store once where all consumers stand. Only
+where one of both has changed is a table loaded. What is remembered of a table is what was found, not its metadata.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from dalsegno.capture.lake import Lake
+from dalsegno.capture.renames import standing
+from dalsegno.errors import DalsegnoError, DataError
+from dalsegno.iceberg.catalogs import LoadedTable
+from dalsegno.iceberg.history import history_of
+from dalsegno.model.snapshots import Position
+from dalsegno.model.tables import TableName
+from dalsegno.triggers.table_triggers.model import Unprocessed, Watch
+from dalsegno.triggers.table_triggers.plan.unprocessed import refused, unprocessed
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What a table and a consumer were like, and what followed from it."""
+
+    #: None: there is no such table.
+    location: str | None
+    mark: Position | None
+    found: Unprocessed | None
+
+
+class WatchedTables:
+    """Used by one thread."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self._seen: dict[Watch, _Seen] = {}
+        #: What was said about a catalog or a table last, so that it is not said at every look.
+        self._said: dict[object, str] = {}
+
+    def look(self, watches: Collection[Watch]) -> Mapping[Watch, Unprocessed | None]:
+        """What each table has; those that could not be looked at are left out."""
+        if not watches:
+            self._seen = {}
+            return {}
+        locations = self._locations({watch.table for watch in watches})
+        standing = self.lake.store.standing()
+        seen: dict[Watch, _Seen] = {}
+        changed: dict[TableName, list[tuple[Watch, Position | None]]] = {}
+        for watch in watches:
+            if watch.table not in locations:
+                continue
+            location, mark = locations[watch.table], standing.get((watch.consumer, str(watch.table)))
+            before = self._seen.get(watch)
+            if before is not None and before.location == location and before.mark == mark:
+                seen[watch] = before
+            elif location is None:
+                self._say(watch.table, f"{watch.table} is watched, but is not there")
+                seen[watch] = _Seen(None, mark, None)
+            else:
+                changed.setdefault(watch.table, []).append((watch, mark))
+        self._seen = seen | self._looked_into(changed)
+        return {watch: each.found for watch, each in self._seen.items()}
+
+    def _locations(self, tables: Collection[TableName]) -> dict[TableName, str | None]:
+        """Of tables whose catalog answers; None: there is no such table."""
+        by_catalog: dict[str, list[TableName]] = {}
+        for table in sorted(tables):
+            by_catalog.setdefault(table.catalog, []).append(table)
+        with ThreadPoolExecutor(len(by_catalog)) as pool:
+            answers = pool.map(self._asked, by_catalog, by_catalog.values())
+            return {table: location for answer in answers for table, location in answer.items()}
+
+    def _asked(self, catalog: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
+        try:
+            found = self.lake.catalog(catalog).metadata_locations(tables, self.lake.settings.io_threads)
+        except DalsegnoError as error:
+            self._say(catalog, error.message)
+            return {}
+        self._said.pop(catalog, None)
+        return {table: found.get(table) for table in tables}
+
+    def _looked_into(self, changed: Mapping[TableName, Sequence[tuple[Watch, Position | None]]]) -> dict[Watch, _Seen]:
+        if not changed:
+            return {}
+        seen: dict[Watch, _Seen] = {}
+        is_for_threads = all(self.lake.catalog(table.catalog).is_for_threads for table in changed)
+        with ThreadPoolExecutor(self.lake.settings.io_threads if is_for_threads else 1) as pool:
+            for loaded, concerned in zip(pool.map(self._loaded, changed), changed.values(), strict=True):
+                if loaded is not None:
+                    seen |= {watch: self._judged(loaded, watch, mark) for watch, mark in concerned}
+        return seen
+
+    def _loaded(self, table: TableName) -> LoadedTable | None:
+        try:
+            return self.lake.load(table)
+        except DalsegnoError as error:
+            self._say(table, error.message)
+            return None
+
+    def _judged(self, loaded: LoadedTable, watch: Watch, mark: Position | None) -> _Seen:
+        try:
+            history = history_of(loaded.metadata, watch.branch, table=watch.table)
+        except (DalsegnoError, KeyError, TypeError) as error:
+            # A table that cannot be captured at all, metadata that makes no sense, a branch that is not there yet.
+            self._say(watch.table, f"{watch.table} cannot be watched: {error}")
+            return _Seen(loaded.metadata_location, mark, None)
+        self._said.pop(watch.table, None)
+        found = mark
+        if mark is None or mark.table_uuid != history.table_uuid:
+            try:
+                is_chosen = watch.start is not None
+                found = standing(self.lake, watch.consumer, loaded, is_start_chosen=is_chosen).position
+            except DataError as error:
+                return _Seen(loaded.metadata_location, mark, refused(history.head, mark, error))
+            except DalsegnoError as error:
+                # Another look, then: what was not found out is not remembered.
+                self._say(watch.table, error.message)
+                return _Seen(None, mark, None)
+        return _Seen(loaded.metadata_location, mark, unprocessed(watch, history, found))
+
+    def _say(self, what: object, message: str) -> None:
+        if self._said.get(what) != message:
+            log.warning("watching tables: %s", message)
+        self._said[what] = message

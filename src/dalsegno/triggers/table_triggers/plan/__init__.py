@@ -1,0 +1,1 @@
+"""What waits (``unprocessed``), whether it starts a run (``decisions``), and whether it would have (``simulation``)."""

@@ -1,0 +1,1 @@
+"""Which times are due (``schedule``), and which of them become runs (``firing``)."""
