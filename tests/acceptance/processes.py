@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,3 +62,44 @@ def wait_for(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < patience, "it did not come"
         time.sleep(0.02)
+
+
+def on_a_terminal(
+    rows: int,
+    columns: int,
+    folder: Path,
+    *arguments: str,
+    interrupted_at: str | None = None,
+    ends_with: int = 0,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """What a command prints on a terminal; Ctrl-C is pressed as soon as it has printed something."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(folder)
+        # Readline puts the size of another terminal there, and processes started by the test runner inherit it.
+        others = ("LINES", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
+        inherited = {name: value for name, value in os.environ.items() if name not in others}
+        os.execve(command(), [command(), *arguments], {**inherited, "TERM": "xterm", **(environment or {})})
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    printed = b""
+    while True:
+        try:
+            chunk = os.read(terminal, 1 << 16)
+        except OSError:
+            # That is how Linux says that the other side has closed the terminal.
+            break
+        if not chunk:
+            break
+        printed += chunk
+        if interrupted_at is not None and interrupted_at.encode() in printed:
+            interrupted_at = None
+            os.write(terminal, b"\x03")
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == ends_with
+    return printed.decode().replace("\r\n", "\n")
+
+
+def without_colours(printed: str) -> str:
+    return re.sub(r"\x1b\[\d+m", "", printed)

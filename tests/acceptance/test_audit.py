@@ -161,8 +161,8 @@ def test_a_write_of_somebody_else_is_named(story: Story) -> None:
 
 def test_what_people_read(story: Story) -> None:
     lines = auditing.text(story.bad).splitlines()
-    assert "✔ lake.drift.latest is as this SQL gives over everything: 6 rows, 2 columns" in lines
-    assert "✘ lake.drift.daily is not as this SQL gives over everything: 1 row missing, 1 superfluous" in lines
+    assert "✔ lake.drift.latest matches the workflow's SQL: 6 rows, 2 columns" in lines
+    assert "✘ lake.drift.daily differs from the workflow's SQL: 1 row missing, 1 superfluous" in lines
     assert any(line.startswith("A mistake in the SQL itself is made on both sides") for line in lines)
     assert "    changed     day=2026-01-01: seconds expected 80, found 81" in lines
     assert any("The first run that went wrong is drift/3 (version 2: snapshot" in line for line in lines)

@@ -111,7 +111,7 @@ def test_abandon_drop_and_clean(run: Commands, table: Table, catalog: SqlCatalog
     assert kept.code == 2
     assert "its change table is still needed" in kept.err
     given_up = run("abandon", made["capture"][:6], "--reason", "a test")
-    assert f"Capture {made['capture']} of daily is abandoned, its change tables are gone." in given_up.out
+    assert f"Capture {made['capture']} of daily is abandoned, its change tables are dropped." in given_up.out
     assert run("drop", made["capture"]).code == 0
     too_late = run("commit", made["capture"])
     assert too_late.code == 2
@@ -123,7 +123,7 @@ def test_abandon_drop_and_clean(run: Commands, table: Table, catalog: SqlCatalog
 
 
 def test_checkpoints(run: Commands, table: Table) -> None:
-    assert "No checkpoints yet" in run("checkpoints", "list").out
+    assert "There are no checkpoints." in run("checkpoints", "list").out
     run("commit", run.json("capture", "db.t", "--consumer", "daily")["capture"])
     first = str(table.metadata.current_snapshot_id)
     table.refresh()
@@ -172,7 +172,7 @@ def test_catalogs(run: Commands, table: Table) -> None:
     assert checked.code == 0
     for ability in ("reach", "list", "read", "register", "pin"):
         assert f"yes  {ability}" in checked.out
-    assert run("catalogs", "tables").out.split() == ["lake.db.t"]
+    assert run("catalogs", "tables").out.split() == ["TABLE", "lake.db.t"]
     assert run.json("catalogs", "spark")["spark.sql.catalog.lake.type"] == "jdbc"
 
 

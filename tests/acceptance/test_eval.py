@@ -58,15 +58,15 @@ LINES: list[tuple[str, Any]] = [
     ),
     ('{"expression": "nothing"}', {"type": "NULL", "value": None}),
     ('{"expression": "1.0 / 0"}', {"type": "DOUBLE", "value": "Infinity"}),
-    ("{", "no JSON"),
-    ("", "no JSON"),
-    ("[" * 100_000, "no JSON"),
+    ("{", "not JSON"),
+    ("", "not JSON"),
+    ("[" * 100_000, "not JSON"),
     ("[1]", 'no "expression"'),
     ('{"expression": 5}', 'no "expression"'),
     ('{"expression": "1", "params": []}', None),
-    ('{"expression": "1", "params": [1]}', '"params" is no object'),
-    ('{"expression": "x", "params": {"x": 1}}', "no parameter"),
-    ('{"expression": "x", "params": {"x": {"type": "FOO", "value": 1}}}', "no type"),
+    ('{"expression": "1", "params": [1]}', '"params" is not an object'),
+    ('{"expression": "x", "params": {"x": 1}}', "not a parameter"),
+    ('{"expression": "x", "params": {"x": {"type": "FOO", "value": 1}}}', "no parameter type"),
     ('{"expression": "x", "params": {"x": {"type": "LONG", "value": "a"}}}', "is no LONG"),
     ('{"expression": "x", "params": {"x": {"type": "LONG_ARRAY", "value": 5}}}', "is no LONG_ARRAY"),
     ('{"expression": "x", "params": {"x": {"type": "LONG_ARRAY", "value": [1, "a"]}}}', "is no LONG"),
@@ -103,7 +103,7 @@ def test_a_batch_from_standard_input_needs_nothing_slow() -> None:
     asked = b'\xff\xfe\n{"expression": "x * 2", "params": {"x": {"type": "LONG", "value": 21}}}\n'
     done = subprocess.run([sys.executable, "-c", code], input=asked, capture_output=True, check=True)
     first, second, slow = done.stdout.decode().splitlines()
-    assert "no JSON" in json.loads(first)["error"]
+    assert "not JSON" in json.loads(first)["error"]
     assert json.loads(second) == {"type": "LONG", "value": 42}
     assert slow == "SLOW []"
 

@@ -96,9 +96,9 @@ def test_a_mistake_in_the_sql_is_found(story: Story) -> None:
 
 def test_it_is_said_what_the_target_was_compared_with(story: Story, capsys: pytest.CaptureFixture[str]) -> None:
     lines = auditing.text(story.found).splitlines()
-    assert "✘ lake.oracles.named is not as its oracle gives: 1 row missing, 0 superfluous" in lines
+    assert "✘ lake.oracles.named differs from its oracle: 1 row missing, 0 superfluous" in lines
     assert f"  oracle      {story.own(NAMED)}" in lines
-    assert "✔ lake.oracles.copies is as this SQL gives over everything: 3 rows in 2 partitions, 4 columns" in lines
+    assert "✔ lake.oracles.copies matches the workflow's SQL: 3 rows in 2 partitions, 4 columns" in lines
     assert story.found.cannot_see in lines
     one = command(story, capsys, "--target", "oracles.named")
     assert one.code == 5, one.out

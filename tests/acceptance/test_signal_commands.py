@@ -10,7 +10,7 @@ from tests.acceptance.conftest import Commands
 
 
 def test_announce_and_list(run: Commands) -> None:
-    assert run("signal", "list").out == "No signals.\n"
+    assert run("signal", "list").out == "There are no signals.\n"
     done = run("signal", "announce", "plays/complete", "--param", "day=20261116", "--param", "country=DE", "--key", "k")
     assert (done.code, done.out, done.err) == (0, "Announced plays/complete as signal 1.\n", "")
     again = run(
@@ -18,9 +18,9 @@ def test_announce_and_list(run: Commands) -> None:
     )
     assert again.out == "Signal 1, plays/complete, was announced before with the same key.\n"
     run("signal", "announce", "other")
-    assert "1  plays/complete  day=20261116, country=DE  2" in run("signal", "list", "plays/complete").out
-    assert len(run("signal", "list").out.splitlines()) == 2
-    assert len(run("signal", "list", "--limit", "1").out.splitlines()) == 1
+    assert "\n 1  plays/complete  day=20261116, country=DE  2" in run("signal", "list", "plays/complete").out
+    assert len(run("signal", "list").out.splitlines()) == 3
+    assert len(run("signal", "list", "--limit", "1").out.splitlines()) == 2
 
 
 def params(run: Commands, *pairs: str) -> Any:
@@ -38,7 +38,7 @@ def test_types(run: Commands) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["x", "--param", "a"], "'a' is no parameter: expected NAME=VALUE."),
+        (["x", "--param", "a"], "'a' is not a parameter: expected NAME=VALUE."),
         (["x", "--param", "a:DOUBLE=1"], "'DOUBLE' is no type of a signal's parameter: expected STRING or LONG."),
         (["x", "--param", "a:LONG=one"], "The parameter 'a' is a LONG"),
         (["a*b"], "'a*b' cannot be a signal"),

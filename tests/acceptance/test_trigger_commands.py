@@ -24,6 +24,7 @@ Workflow:
 """
 SPRING = """\
 30 2 * * * in Europe/Berlin
+        DUE                        UTC                   CLOCK
   past  Fri 2026-03-27 02:30 CET   2026-03-27 01:30 UTC
         Sat 2026-03-28 02:30 CET   2026-03-28 01:30 UTC
   next  Sun 2026-03-29 03:00 CEST  2026-03-29 01:00 UTC  for 02:30, which the clock skips
@@ -31,6 +32,7 @@ SPRING = """\
 """
 AUTUMN = """\
 */30 * * * * in Europe/Berlin
+        DUE                        UTC                   CLOCK
   past  Sun 2026-10-25 01:30 CEST  2026-10-24 23:30 UTC
         Sun 2026-10-25 02:00 CEST  2026-10-25 00:00 UTC  the clock shows this twice: the first time
   next  Sun 2026-10-25 02:30 CEST  2026-10-25 00:30 UTC  the clock shows this twice: the first time
@@ -63,7 +65,8 @@ def test_what_intervals_and_appointments_lose(run: Commands) -> None:
 def test_a_line_that_is_over(run: Commands) -> None:
     done = run("trigger", "test", "0 0 0 1 1 ? 2020", "--at", "2026-01-01")
     assert done.out == (
-        "0 0 0 1 1 ? 2020 in UTC\n  past  Wed 2020-01-01 00:00 UTC  2020-01-01 00:00 UTC\n  next  never\n"
+        "0 0 0 1 1 ? 2020 in UTC\n        DUE                       UTC\n"
+        "  past  Wed 2020-01-01 00:00 UTC  2020-01-01 00:00 UTC\n  next  never\n"
     )
 
 
@@ -72,13 +75,15 @@ def test_a_file_and_a_workflow(run: Commands, monkeypatch: pytest.MonkeyPatch) -
     asked = ("--at", "2026-11-16T12:00:00Z", "--count", "1")
     done = run("trigger", "test", "clock.yaml", *asked)
     lines = done.out.splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         "30 2 * * * in Europe/Berlin; catches up on all, at most 3",
+        "        DUE                       UTC",
         "  past  Mon 2026-11-16 02:30 CET  2026-11-16 01:30 UTC",
         "  next  Tue 2026-11-17 02:30 CET  2026-11-17 01:30 UTC",
     ]
-    assert lines[3] == "30 15 10 ? * FRIL in UTC; starts up to 10min later; catches up on the latest"
-    assert lines[5].startswith("  next  Fri 2026-11-27 10:15:30 UTC  2026-11-27 10:15:30 UTC  starts at 10:")
+    assert lines[4] == "30 15 10 ? * FRIL in UTC; starts up to 10min later; catches up on the latest"
+    assert lines[5].split() == ["DUE", "UTC", "STARTS"]
+    assert lines[7].startswith("  next  Fri 2026-11-27 10:15:30 UTC  2026-11-27 10:15:30 UTC  at 10:")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(WORKFLOW.encode())))
     assert run("trigger", "test", "-", *asked).out == done.out
     run("push", "clock.yaml")
@@ -158,7 +163,7 @@ def test_disabled_triggers(run: Commands) -> None:
             ["@daily", "--timezone", "Europe/Berln"],
             "There is no time zone 'Europe/Berln'.\n  → Did you mean 'Europe/Berlin'?",
         ),
-        (["@daily", "--at", "soon"], "'soon' is no moment.\n  → Write --at 2026-01-31T12:00:00Z."),
+        (["@daily", "--at", "soon"], "'soon' is not a time.\n  → Write --at 2026-01-31T12:00:00Z."),
         (["nothing.yaml"], "The file nothing.yaml cannot be read"),
         (["nothing"], "There is no workflow 'nothing'."),
     ],

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
 import signal
-import struct
-import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +14,7 @@ from dalsegno.settings import load
 from dalsegno.spark.server import running_servers, stop
 from dalsegno.steps.spark.sessions import local_server
 from tests.acceptance.conftest import Commands
-from tests.acceptance.processes import command, done, ended, running, wait_for
+from tests.acceptance.processes import done, ended, on_a_terminal, running, wait_for, without_colours
 from tests.conftest import uncaptured
 
 DEMO_PIPELINE = """\
@@ -200,7 +195,7 @@ def test_a_killed_run_is_finished_by_the_next_process(tmp_path: Path) -> None:
     assert (worked.returncode, worked.stderr) == (0, "")
     assert worked.stdout.splitlines()[-1].startswith("✔ slow/1 (version 1)  SUCCEEDED")
     assert lines(tmp_path) == ["began", "waited", "after"], "the step that ran when its process died ran once"
-    assert done(tmp_path, "work").stdout == "Nothing is left to do.\n"
+    assert done(tmp_path, "work").stdout == "There are no open runs.\n"
 
 
 def test_stop_from_another_process(tmp_path: Path) -> None:
@@ -330,7 +325,7 @@ def test_the_tree_fits_the_terminal(tmp_path: Path) -> None:
     """What is higher or wider than a terminal scrolls or wraps, and could not be drawn over."""
     rows, columns = 9, 60
     write(tmp_path, "wide.yaml", WIDE % ("x" * 100))
-    printed = on_a_terminal(rows, columns, tmp_path, "run", "wide.yaml")
+    printed = without_colours(on_a_terminal(rows, columns, tmp_path, "run", "wide.yaml"))
     frames = re.split(r"\x1b\[\d+F\x1b\[J", printed)
     heights = [int(height) for height in re.findall(r"\x1b\[(\d+)F\x1b\[J", printed)]
     assert len(frames) > 2
@@ -355,9 +350,11 @@ workflow:
 def test_a_retry_is_counted_down_and_ctrl_c_ends_the_wait(tmp_path: Path) -> None:
     write(tmp_path, "retried.yaml", RETRIED)
     began = time.monotonic()
-    printed = on_a_terminal(20, 200, tmp_path, "run", "retried.yaml", interrupted_at="retries in 58 s", ends_with=11)
+    asked = ("run", "retried.yaml")
+    drawn = on_a_terminal(20, 200, tmp_path, *asked, interrupted_at="retries in 58 s", ends_with=11)
+    printed = without_colours(drawn)
     assert time.monotonic() - began < 30
-    said = r"↻ load  Shell  USER_FAILED .* retries in %d s \(attempt 2 of 3\): The job ended with exit code 3.* no luck"
+    said = r"↻ load  Shell  USER_FAILED .* retries in %d s \(step attempt 2 of 3\): The job ended .* code 3.* no luck"
     for seconds in (60, 59, 58):
         assert re.search(said % seconds, printed), printed
     assert "■ retried/1 (version 1)  STOPPED" in printed
@@ -369,42 +366,12 @@ def test_a_retry_is_one_line_in_a_pipe(tmp_path: Path) -> None:
     with running(tmp_path, "run", "retried.yaml") as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if "FAILED" in line)
-        waiting = "step load  USER_FAILED  retries in 60 s (attempt 2 of 3): The job ended with exit code 3."
+        waiting = "step load  USER_FAILED  retries in 60 s (step attempt 2 of 3): The job ended with exit code 3."
         assert line.partition("  ")[2].startswith(waiting)
         process.send_signal(signal.SIGINT)
         rest = ended(process)
     assert process.returncode == 11
     assert "retries" not in rest
-
-
-def on_a_terminal(
-    rows: int, columns: int, folder: Path, *arguments: str, interrupted_at: str | None = None, ends_with: int = 0
-) -> str:
-    """What a command prints on a terminal; Ctrl-C is pressed as soon as it has printed something."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.chdir(folder)
-        # Readline puts the size of another terminal there, and processes started by the test runner inherit it.
-        sizes = ("LINES", "COLUMNS")
-        os.execve(command(), [command(), *arguments], {k: v for k, v in os.environ.items() if k not in sizes})
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    printed = b""
-    while True:
-        try:
-            chunk = os.read(terminal, 1 << 16)
-        except OSError:
-            # That is how Linux says that the other side has closed the terminal.
-            break
-        if not chunk:
-            break
-        printed += chunk
-        if interrupted_at is not None and interrupted_at.encode() in printed:
-            interrupted_at = None
-            os.write(terminal, b"\x03")
-    os.close(terminal)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == ends_with
-    return printed.decode().replace("\r\n", "\n")
 
 
 # One process.
@@ -416,7 +383,7 @@ def test_failing_and_restarting(run: Commands) -> None:
     assert failed.code == 10
     assert "✘ load  Shell  FATALLY_FAILED" in failed.out
     assert "because load: The job ended with exit code 1. It last said:\n" in failed.out
-    assert "  → When that is mended: dalsegno restart demo.pipeline/1\n" in failed.out
+    assert "  → After you fix it: dalsegno restart demo.pipeline/1\n" in failed.out
     assert (
         "  → If you edit the file: dalsegno push pipeline.yaml && dalsegno restart demo.pipeline/1 --latest\n"
         in failed.out
@@ -426,7 +393,7 @@ def test_failing_and_restarting(run: Commands) -> None:
     again = run("restart", "demo.pipeline")
     assert again.code == 0
     assert "step prepare" not in again.out, "what happened before the restart is no news"
-    assert "✔ demo.pipeline/1 (version 1, attempt 2)  SUCCEEDED" in again.out
+    assert "✔ demo.pipeline/1 (version 1, run attempt 2)  SUCCEEDED" in again.out
     assert lines(run.folder) == ["prepared", "repaired"]
     assert run("logs", "demo.pipeline", "load", "--attempt", "1").out.splitlines()[0].endswith("attempt 1")
     assert run("logs", "demo.pipeline", "load").out.splitlines()[0].endswith("attempt 2")
@@ -459,7 +426,7 @@ def test_restarting_with_the_fixed_file(run: Commands) -> None:
     assert (both.code, "name two versions" in both.err) == (2, True)
     again = run("restart", "demo.pipeline", "--latest")
     assert (again.code, again.err) == (0, "")
-    assert "✔ demo.pipeline/1 (version 2, attempt 4)  SUCCEEDED" in again.out
+    assert "✔ demo.pipeline/1 (version 2, run attempt 4)  SUCCEEDED" in again.out
     assert lines(run.folder) == ["prepared"]
 
 
@@ -583,7 +550,7 @@ def test_steps_that_are_held_up(run: Commands) -> None:
     run("push", "pipeline.yaml")
     assert run("breakpoints", "set", "demo.pipeline", "lod").code == 2
     assert run("breakpoints", "set", "demo.pipeline", "load").code == 0
-    assert run("breakpoints", "list", "demo.pipeline").out == "load\n"
+    assert run("breakpoints", "list", "demo.pipeline").out == "STEP\nload\n"
     assert run("limits", "set", "warehouse", "1").code == 0
     assert run.json("limits", "list") == [{"tag": "warehouse", "most": 1, "running": 0}]
     with running(run.folder, "run", "demo.pipeline") as process:
@@ -603,7 +570,7 @@ def test_steps_that_are_held_up(run: Commands) -> None:
 def test_versions(run: Commands) -> None:
     write(run.folder, "pipeline.yaml", FRAGILE)
     run("push", "pipeline.yaml")
-    assert "is at version 1 already: the file says the same." in run("push", "pipeline.yaml").out
+    assert "is at version 1 already: nothing changed." in run("push", "pipeline.yaml").out
     write(run.folder, "pipeline.yaml", FRAGILE.replace("cat repaired", "echo version two"))
     run("push", "pipeline.yaml")
     assert run("run", "demo.pipeline", "--version", "1").code == 10
@@ -622,10 +589,10 @@ def test_versions(run: Commands) -> None:
 
 
 def test_nothing_yet(run: Commands) -> None:
-    assert run("runs").out == "No runs.\n"
+    assert run("runs").out == "There are no runs.\n"
     assert run.json("runs") == []
-    assert run("work").out == "Nothing is left to do.\n"
-    assert run("limits", "list").out == "None.\n"
+    assert run("work").out == "There are no open runs.\n"
+    assert run("limits", "list").out == "There are no limits.\n"
 
 
 @pytest.mark.parametrize(
@@ -633,8 +600,8 @@ def test_nothing_yet(run: Commands) -> None:
     [
         (("run", "demo.pipline"), "Did you mean 'demo.pipeline'?"),
         (("run", "none.yaml"), "none.yaml cannot be read: No such file or directory."),
-        (("run", "demo.pipeline", "day"), "'day' is no parameter: expected NAME=VALUE."),
-        (("run", "demo.pipeline", "=1"), "'=1' is no parameter: expected NAME=VALUE."),
+        (("run", "demo.pipeline", "day"), "'day' is not a parameter: expected NAME=VALUE."),
+        (("run", "demo.pipeline", "=1"), "'=1' is not a parameter: expected NAME=VALUE."),
         (("run", "demo.pipeline", "a b=1"), "'a b' cannot be the name of a parameter"),
         (("run", "demo.pipeline", "rows=many"), "The parameter 'rows' is a LONG: "),
         (("run", "demo.pipeline", "--version", "7"), "demo.pipeline has no version 7."),

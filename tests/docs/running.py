@@ -30,6 +30,7 @@ _VARYING = (
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
     (_SNAPSHOT.pattern, "SNAPSHOT"),
     (r"[\d.]+ (bytes|kB)", "SIZE"),
+    (r"\b\d+% less", "LESS"),
     (r"\b\d\d:\d\d:\d\d\b", "CLOCK"),
     (r"\b(\d+ min )?[\d.]+ (s|ms|min)\b", "TIME SPAN"),
     (r"[\w.-]+@[\w.-]+", "SOMEBODY"),

@@ -142,6 +142,15 @@ def test_command(name: str, command: Any) -> None:
     assert named <= options, f"commands.md describes {named - options}, which {name} does not have"
 
 
+@pytest.mark.parametrize(
+    "name", [name for name, command in all_commands() if any("--json" in each.opts for each in command.params)]
+)
+def test_json_of_command(name: str) -> None:
+    text = read("json.md")
+    named = {word.removesuffix(" --json") for word in re.findall(r"`([^`]+)`", text)}
+    assert name.removeprefix("dalsegno ") in named | set(re.findall(r"^## (.+)$", text, re.MULTILINE))
+
+
 def test_no_command_is_made_up() -> None:
     described = set(re.findall(r"^## (dalsegno .+)$", read("commands.md"), re.MULTILINE))
     assert described == {name for name, _ in all_commands()}

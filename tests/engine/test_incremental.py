@@ -130,7 +130,8 @@ def test_when_there_is_nothing_new(place: Place, word: str, status: object, line
     assert place.statuses()["write"] == {"skip": "UNSATISFIED", "continue": "SUCCEEDED"}.get(word, "NOT_CREATED")
     shown = run_text.tree(place.orchestrator.run("w"), place.orchestrator.steps("w"), place.orchestrator.clock())
     assert ("∅ write  Shell  UNSATISFIED  nothing new\n" in shown) is (word == "skip")
-    assert shown.count("nothing new") == {"skip": 2, "continue": 0}.get(word, 2)
+    assert shown.count("nothing new") == {"skip": 3, "continue": 0}.get(word, 2)
+    assert ("SUCCEEDED  nothing new" in shown.splitlines()[0]) is (word == "skip")
     listed = run_text.runs(place.orchestrator.list_runs("w"))
     assert ("nothing new" in listed) is (word != "continue")
 

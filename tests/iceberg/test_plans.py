@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dalsegno.capture.planning import TablePlan
-from dalsegno.cli import text
+from dalsegno.cli import plan_text, text
 from dalsegno.errors import UnknownName
 from dalsegno.model.captures import ChangeKind, Mode
 from dalsegno.plan.forecast import Cost
@@ -56,8 +56,8 @@ def test_both_ends(place: Place, version: int, modes: dict[str, str], kind: str)
     assert plan.snapshots == {"append: captured": 1, "overwrite: captured": 1}
     changes = source.capture(**wishes)
     is_told_by_ids = version == 3 and kind == "upserts"
-    for told in (text.plans([plan]), text.changes(changes, None)):
-        assert ("may be more    rows that were written again" in told) == is_told_by_ids
+    for told in (plan_text.plans([plan]), text.changes(changes, None)):
+        assert ("may include    unchanged rows: rows that were written again" in told) == is_told_by_ids
     assert (plan.before is None) == (changes.before is None)
     assert (None if plan.before is None else asdict(plan.before)) == changes.details["before"]
     after = Cost(changes.files, changes.rows, changes.bytes)
@@ -85,7 +85,7 @@ def test_what_is_refused_without_being_asked_for(place: Place) -> None:
     assert (plan.exact, plan.to_read) == (None, None)
     allowed = planned(source, changes="added", operations=["append", "overwrite"])
     assert (allowed.refusal, allowed.exact) == (None, False)
-    assert "NOT EXACT" in text.plans([allowed])
+    assert "NOT EXACT" in plan_text.plans([allowed])
     assert allowed.lateness is None, "an update says nothing about when its rows arrived"
 
 
@@ -97,7 +97,7 @@ def test_a_rollback(place: Place) -> None:
     assert (plan.refusal, plan.to_read) == (None, plan.before)
     assert plan.before is not None
     assert plan.before.rows == 10
-    assert "unknown: no line of snapshots leads to here" in text.plans([plan])
+    assert "unknown: no line of snapshots leads to here" in plan_text.plans([plan])
 
 
 def test_up_to_a_snapshot(place: Place) -> None:
@@ -114,7 +114,7 @@ def test_a_view(place: Place) -> None:
     assert (planned(source, mode="view").refusal or {})["code"] == "UnsupportedChange"
     plan = planned(source, "d", mode="view", start="full")
     assert (plan.refusal, plan.mode) == (None, Mode.VIEW)
-    assert "view: no change table would be made" in text.plans([plan])
+    assert "view: no change table would be made" in plan_text.plans([plan])
     source.sql("alter table {t} add column more int")
     assert (planned(source, "d", mode="view", start="full").refusal or {})["code"] == "UnsupportedTable"
 

@@ -1,11 +1,14 @@
-"""The command line: every verb of ``operations``, for people and, with ``--json``, for machines.
+"""The command line: every verb of ``operations``, for people and, with ``--json``, for programs.
 
-app         the commands
-output      exit codes, errors, JSON
-terminal    what a terminal gets to see
-text        what people read
-evaluating  expressions, one or many
-auditing    the audit, and what people read of it
+app          the commands of captures, checkpoints and catalogs; every other file of commands registers with it
+help_groups  the headings of --help
+completion   names that a shell completes
+output       exit codes, errors, JSON
+text, plan_text, run_text   what people read
+tables, times, colours      lists, local times and colours in it
+terminal     what a terminal gets to see: no control characters from outside
+evaluating   expressions, one or many
+auditing     the audit, and what people read of it
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ def main() -> None:
     from dalsegno.cli.terminal import protect_terminal  # noqa: PLC0415
 
     for stream in (sys.stdout, sys.stderr):
-        # A text that the terminal's encoding cannot show is no reason to show nothing.
+        # A character that the encoding cannot show must not keep the rest from being shown.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if COMPLETE in os.environ:

@@ -22,56 +22,79 @@ from dalsegno.cli import (
     workflows,
     writes,
 )
+from dalsegno.cli import completion as names
+from dalsegno.cli.help_groups import GroupedCommands
 from dalsegno.cli.output import line_of, opened, opened_lake_reader, reporting, show
-from dalsegno.operations.json_values import plain
 
-# Rich would make --help prettier and three times slower.
 app = typer.Typer(
-    help="Incremental processing on Apache Iceberg: every run starts from the mark the last one left.",
+    cls=GroupedCommands,
+    help="Process what changed in Apache Iceberg tables: each run resumes where the last one ended.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-checkpoints = typer.Typer(help="See and move what consumers have processed.", rich_markup_mode=None)
-catalogs = typer.Typer(help="See what the catalogs hold and allow.", rich_markup_mode=None)
+checkpoints = typer.Typer(help="List and move checkpoints: what consumers have processed.", rich_markup_mode=None)
+catalogs = typer.Typer(help="List tables, and check what catalogs allow.", rich_markup_mode=None)
 app.add_typer(checkpoints, name="checkpoints", no_args_is_help=True)
 app.add_typer(catalogs, name="catalogs", no_args_is_help=True)
 
-Tables = Annotated[list[str], typer.Argument(metavar="TABLE", help="namespace.table or catalog.namespace.table")]
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="namespace.table or catalog.namespace.table")]
-CaptureId = Annotated[str, typer.Argument(metavar="CAPTURE", help="its id, or the beginning of it")]
-Consumer = Annotated[str, typer.Option(help="who processes the changes: a name of your choice")]
-AnyConsumer = Annotated[str | None, typer.Option("--consumer", help="only this consumer")]
+Tables = Annotated[
+    list[str],
+    typer.Argument(metavar="TABLE", help="namespace.table or catalog.namespace.table.", autocompletion=names.tables),
+]
+Table = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="namespace.table or catalog.namespace.table.", autocompletion=names.tables),
+]
+PendingCapture = Annotated[
+    str,
+    typer.Argument(
+        metavar="CAPTURE", help="The capture's id, or how it begins.", autocompletion=names.pending_captures
+    ),
+]
+CaptureId = Annotated[
+    str, typer.Argument(metavar="CAPTURE", help="The capture's id, or how it begins.", autocompletion=names.captures)
+]
+Consumer = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Who processes the changes: a name of your choice.", autocompletion=names.consumers
+    ),
+]
+AnyConsumer = Annotated[
+    str | None,
+    typer.Option("--consumer", metavar="NAME", help="Only this consumer.", autocompletion=names.consumers),
+]
 From = Annotated[
     str | None,
     typer.Option(
         "--from",
         metavar="START",
-        help="where a first capture begins: earliest (the default: all that was ever added), latest (what comes from "
-        "now on), full (the table as it is now; also later, to take all of it again), a snapshot's id, or a moment",
+        help="Where a first capture starts: earliest (the default), latest (only what comes from now on), full (the "
+        "whole table as it is now; also allowed later), a snapshot id, or a time.",
     ),
 ]
 Upto = Annotated[
     str | None,
-    typer.Option(metavar="END", help="leave what came after this snapshot or moment for the next capture"),
+    typer.Option(metavar="END", help="Stop at this snapshot id or time. The next capture takes the rest."),
 ]
 MaxSnapshots = Annotated[
     int | None,
-    typer.Option(min=1, metavar="COUNT", help="take so many snapshots at most, and leave the others"),
+    typer.Option(min=1, metavar="COUNT", help="Take at most this many snapshots."),
 ]
 MaxBytes = Annotated[
     int | None,
-    typer.Option(min=1, metavar="BYTES", help="take snapshots that added so much at most, but one at least"),
+    typer.Option(min=1, metavar="BYTES", help="Take at most this much, but at least one snapshot."),
 ]
 ChangesKind = Annotated[
     str | None,
     typer.Option(
         "--changes",
         metavar="KIND",
-        help="added (the default: the files that were added), before_after (deletes and updates too), upserts, "
-        "keys or range",
+        help="What to capture: added (the default: added files), before_after (deletes and updates too), upserts, keys "
+        "or range.",
     ),
 ]
 Operations = Annotated[
@@ -79,7 +102,7 @@ Operations = Annotated[
     typer.Option(
         "--operation",
         metavar="KIND",
-        help="a kind of snapshot that may be in the range: append, overwrite or delete; repeatable",
+        help="Allow snapshots of this kind: append, overwrite or delete. Repeatable.",
     ),
 ]
 Keys = Annotated[
@@ -87,7 +110,7 @@ Keys = Annotated[
     typer.Option(
         "--key",
         metavar="COLUMN",
-        help="a column that tells rows apart, to know updates; of one table alone as TABLE:COLUMN; repeatable",
+        help="Key column, to recognise updates. For one table only: TABLE:COLUMN. Repeatable.",
     ),
 ]
 CaptureMode = Annotated[
@@ -95,14 +118,14 @@ CaptureMode = Annotated[
     typer.Option(
         "--mode",
         metavar="MODE",
-        help="icdc (the default: a change table) or view (a view of what was appended, for Spark alone)",
+        help="icdc (the default: a change table) or view (a view of the appended rows, for Spark only).",
     ),
 ]
-Branch = Annotated[str, typer.Option(help="the branch to capture from")]
-Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Branch = Annotated[str, typer.Option(metavar="NAME", help="Capture from this branch.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE", help="the settings file; by default the nearest dalsegno.toml"),
+    typer.Option("--settings", metavar="FILE", help="Use this settings file instead of the nearest dalsegno.toml."),
 ]
 
 
@@ -114,7 +137,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="show it")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     pass
 
@@ -132,22 +157,26 @@ def plan(
     operations: Operations = None,
     keys: Keys = None,
     mode: CaptureMode = None,
-    lookback_days: Annotated[int, typer.Option(min=1, help="the lookback to compare with")] = 14,
+    lookback_days: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Compare with a lookback of this many days.")
+    ] = 14,
     event_time: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="when events happened; by default the partitions' time"),
+        typer.Option(
+            metavar="COLUMN",
+            help="The column that says when an event happened. By default, the time of the partitions.",
+        ),
     ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Show what a capture would do, and its cost.
+    """Show what a capture would read and cost. Create nothing.
 
-    It takes the options of a capture. Nothing is created: snapshots by operation, what would be read against a lookback
-    and a full scan, the partitions touched, how late the rows are, how far behind the consumer is, and what will expire
-    when.
+    The plan compares what a capture reads with a lookback and a full scan. It shows the snapshots, the partitions, how
+    late rows are, how far behind the consumer is, and when unprocessed snapshots may expire.
     """
     with opened(settings, as_json=json) as lake:
-        from dalsegno.cli import text  # noqa: PLC0415
+        from dalsegno.cli import plan_text  # noqa: PLC0415
 
         plans = lake.plan(
             *tables,
@@ -164,7 +193,7 @@ def plan(
             lookback_days=lookback_days,
             event_time=event_time,
         )
-        show(plans, text.plans, as_json=json)
+        show(plans, plan_text.plans, as_json=json)
 
 
 @app.command()
@@ -178,13 +207,15 @@ def capture(
     branch: Branch = "main",
     ranges: Annotated[
         list[str] | None,
-        typer.Option("--range", metavar="COLUMN", help="tell this column's smallest and largest value; repeatable"),
+        typer.Option(
+            "--range", metavar="COLUMN", help="Print the smallest and largest value of this column. Repeatable."
+        ),
     ] = None,
     partitions: Annotated[
         bool | None,
         typer.Option(
             "--partitions/--no-partitions",
-            help="list the touched partitions; by default if there are few files",
+            help="List the changed partitions. By default, only if there are few files.",
         ),
     ] = None,
     changes: ChangesKind = None,
@@ -194,10 +225,10 @@ def capture(
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Make the change table of what is new.
+    """Create a change table of what is new for a consumer.
 
-    It holds all that was added since the consumer's checkpoint, by reference. A capture that was neither committed nor
-    abandoned is handed out again.
+    It holds the changes since the consumer's checkpoint. It references data files and copies none. If a capture is
+    pending, the command returns that capture again. Commit or abandon it to get the next one.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
@@ -222,31 +253,41 @@ def capture(
 
 @app.command()
 def query(
-    capture_id: CaptureId,
-    table: Annotated[str | None, typer.Option(help="which of the capture's tables, if it has several")] = None,
-    engine: Annotated[str, typer.Option(help="whose SQL: spark or duckdb")] = "spark",
+    capture_id: PendingCapture,
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="TABLE", help="The table, if the capture has several.", autocompletion=names.tables),
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect: spark or duckdb.")] = "spark",
+    json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Print the SQL that gives a capture's changed rows.
+    """Print the SQL that returns the changed rows of a capture.
 
-    Each has a _change_type: insert, update_before, update_after or delete.
+    Each row has a _change_type: insert, update_before, update_after or delete.
     """
-    with opened(settings) as lake:
-        print(lake.query(capture_id, engine=engine, table=table))
+    with opened(settings, as_json=json) as lake:
+        sql = lake.query(capture_id, engine=engine, table=table)
+        show({"engine": engine, "sql": sql} if json else sql, str, as_json=json)
 
 
 @app.command()
 def commit(
-    capture_id: CaptureId,
+    capture_id: PendingCapture,
     others: Annotated[
-        list[str] | None, typer.Argument(metavar="[CAPTURE]…", help="more that a step consumed together with it")
+        list[str] | None,
+        typer.Argument(
+            metavar="[CAPTURE]…",
+            help="More captures that a step consumed together with it.",
+            autocompletion=names.pending_captures,
+        ),
     ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
     """Commit a capture: move the consumer's checkpoint past it.
 
-    Its change table is dropped. Captures that one step consumed together are committed together.
+    This drops the change table. Commit captures that one step consumed together in one command.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
@@ -256,14 +297,14 @@ def commit(
 
 @app.command()
 def abandon(
-    capture_id: CaptureId,
-    reason: Annotated[str, typer.Option(help="for the record")] = "abandoned by hand",
+    capture_id: PendingCapture,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Record this reason.")] = "abandoned by hand",
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Give a capture up; the next takes it again.
+    """Abandon a capture; the next capture covers the same range.
 
-    The checkpoint stays, and the change table is dropped.
+    The checkpoint stays. This drops the change table.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
@@ -273,9 +314,9 @@ def abandon(
 
 @app.command()
 def drop(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
-    """Remove a settled capture's change table.
+    """Drop the change table of a committed or abandoned capture.
 
-    Committing and abandoning do that, too. The source and its files are never touched.
+    Commit and abandon do so themselves; use this if they failed to. It never touches the source table or its files.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
@@ -285,13 +326,13 @@ def drop(capture_id: CaptureId, json: Json = False, settings: SettingsFile = Non
 
 @app.command()
 def clean(json: Json = False, settings: SettingsFile = None) -> None:
-    """Give up expired captures, remove leftovers and what is too old.
+    """Delete leftovers, old runs and logs; abandon old captures.
 
-    Captures whose time is over are abandoned; what commits and abandons could not remove is removed. Finished runs, and
-    logs, go when they are older than the settings keep them.
+    The settings say how long captures, finished runs and logs are kept.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
+        from dalsegno.operations.json_values import plain  # noqa: PLC0415
         from dalsegno.operations.retention import Retention  # noqa: PLC0415
 
         retention = Retention(lake.settings, lake.store, lake.clock)
@@ -303,11 +344,11 @@ def clean(json: Json = False, settings: SettingsFile = None) -> None:
 @app.command()
 def captures(
     consumer: AnyConsumer = None,
-    everything: Annotated[bool, typer.Option("--all", help="settled ones as well")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List committed and abandoned captures, too.")] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """List captures that wait to be committed."""
+    """List pending captures, newest first."""
     with opened_lake_reader(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -316,23 +357,28 @@ def captures(
 
 @app.command("eval")
 def evaluate(
-    expression: Annotated[str | None, typer.Argument(metavar="EXPRESSION", help="in SEL, Maestro's language")] = None,
+    expression: Annotated[
+        str | None, typer.Argument(metavar="EXPRESSION", help="An expression in SEL, Maestro's expression language.")
+    ] = None,
     params: Annotated[
         list[str] | None,
-        typer.Option("--param", metavar="NAME=VALUE", help="or NAME:TYPE=VALUE; repeatable"),
+        typer.Option(
+            "--param", metavar="NAME=VALUE", help="Set a parameter; NAME:TYPE=VALUE sets its type. Repeatable."
+        ),
     ] = None,
     batch: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="a JSON object in each line, with expression and params; - is standard input"
+            metavar="FILE",
+            help="Evaluate each line of a file: a JSON object with expression and params. - reads standard input.",
         ),
     ] = None,
-    now: Annotated[str | None, typer.Option(metavar="MOMENT", help="what the expression takes for now")] = None,
+    now: Annotated[str | None, typer.Option(metavar="TIME", help="Evaluate as if it were this time.")] = None,
     json: Json = False,
 ) -> None:
-    """Evaluate an expression, and print its type and value.
+    """Evaluate an expression and print its type and value.
 
-    With --batch, every line is answered by a line of JSON: type and value, or error.
+    With --batch, the command prints one line of JSON for each line: type and value, or error.
     """
     with reporting(as_json=json):
         from dalsegno.cli import evaluating  # noqa: PLC0415
@@ -352,7 +398,7 @@ def evaluate(
 
 @checkpoints.command("list")
 def list_checkpoints(consumer: AnyConsumer = None, json: Json = False, settings: SettingsFile = None) -> None:
-    """List where every consumer stands."""
+    """List how far each consumer has processed each table."""
     with opened_lake_reader(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -361,7 +407,7 @@ def list_checkpoints(consumer: AnyConsumer = None, json: Json = False, settings:
 
 @checkpoints.command("show")
 def show_checkpoint(table: Table, consumer: Consumer, json: Json = False, settings: SettingsFile = None) -> None:
-    """Show one checkpoint in full."""
+    """Show one checkpoint in detail."""
     with opened_lake_reader(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -372,16 +418,18 @@ def show_checkpoint(table: Table, consumer: Consumer, json: Json = False, settin
 def set_checkpoint(
     table: Table,
     consumer: Consumer,
-    to: Annotated[str, typer.Option(metavar="PLACE", help="earliest, latest, a snapshot's id, or a moment")],
-    branch: Annotated[str | None, typer.Option(help="by default the one it is on")] = None,
-    reason: Annotated[str, typer.Option(help="for the record")] = "set by hand",
+    to: Annotated[str, typer.Option(metavar="POSITION", help="earliest, latest, a snapshot id, or a time.")],
+    branch: Annotated[
+        str | None, typer.Option(metavar="NAME", help="By default, the branch of the checkpoint.")
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Record this reason.")] = "set by hand",
     reprocess: Annotated[
-        bool, typer.Option("--reprocess", help="Move it back: hand out rows again that count as processed.")
+        bool, typer.Option("--reprocess", help="Allow moving it back: later captures return processed rows again.")
     ] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Move a checkpoint by hand: what lies before it counts as processed."""
+    """Move a checkpoint by hand. Everything before it counts as processed."""
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -393,14 +441,14 @@ def set_checkpoint(
 def rebuild_checkpoints(
     targets: Tables,
     consumer: AnyConsumer = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only look")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Read checkpoints back from the tables written to.
+    """Rebuild checkpoints from what target tables say.
 
-    For when the store is lost: what incremental runs wrote names the ranges that it was written for. A checkpoint is
-    set where the store has none or an older one.
+    Use it after the store was lost. Snapshots that incremental runs wrote name the ranges that they processed. The
+    command sets a checkpoint where the store has none or an older one.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
@@ -414,7 +462,9 @@ def rebuild_checkpoints(
 @checkpoints.command("history")
 def checkpoint_history(
     consumer: Consumer,
-    table: Annotated[str | None, typer.Argument(metavar="TABLE", help="only this table")] = None,
+    table: Annotated[
+        str | None, typer.Argument(metavar="TABLE", help="Only this table.", autocompletion=names.tables)
+    ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -427,11 +477,14 @@ def checkpoint_history(
 
 @catalogs.command("check")
 def check_catalogs(
-    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="only this one")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="Only this catalog.")] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Try whether each catalog can be reached, and lets us list, read, register and pin."""
+    """Check that catalogs work.
+
+    For each catalog: dalsegno can reach it, and list, read, register and pin tables. It uses a table of its own.
+    """
     with opened(settings, as_json=json) as lake:
         from dalsegno.cli import text  # noqa: PLC0415
 
@@ -443,22 +496,24 @@ def check_catalogs(
 
 @catalogs.command("tables")
 def list_tables(
-    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="by default the default one")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="By default, the default catalog.")] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """List a catalog's tables."""
+    """List the tables of a catalog."""
     with opened(settings, as_json=json) as lake:
-        show(lake.tables(name), lambda found: "\n".join(map(str, found)) or "No tables.", as_json=json)
+        from dalsegno.cli import text  # noqa: PLC0415
+
+        show(lake.tables(name), text.catalog_tables, as_json=json)
 
 
 @catalogs.command("spark")
 def spark_settings(
-    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="by default all")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="CATALOG", help="By default, all catalogs.")] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Print the Spark configuration that makes Spark see the same catalogs. It may hold passwords."""
+    """Print the Spark configuration for the same catalogs. It may contain passwords."""
     with reporting(as_json=json):
         from dalsegno.iceberg.catalogs import spark_configuration  # noqa: PLC0415
         from dalsegno.settings import load  # noqa: PLC0415
@@ -469,11 +524,14 @@ def spark_settings(
         show(conf, lambda found: "\n".join(f"{key} {value}" for key, value in found.items()), as_json=json)
 
 
-@app.command()
-def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish")],
+@app.command("completion")
+def completion_script(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
-    """Print what makes a shell complete commands and options."""
+    """Print the completion script for a shell.
+
+    It completes commands, options, and the names of workflows, runs, steps, tables, captures and consumers.
+    """
     with reporting():
         from typer._completion_shared import get_completion_script  # noqa: PLC0415
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dalsegno.cli import completion
+from dalsegno.cli.colours import paint
 from dalsegno.cli.output import counted, show
 from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
@@ -24,10 +26,10 @@ _SHOWN_PARTITIONS = 5
 #: How much of a query is shown.
 _SHOWN_QUERY = 200
 #: What a target is compared with, by ``basis``.
-_SAID_BY = {
-    "workflow_sql": "this SQL gives over everything",
-    "oracle": "its oracle gives",
-    "query": "--query gives",
+_BASES = {
+    "workflow_sql": "the workflow's SQL",
+    "oracle": "its oracle",
+    "query": "--query",
 }
 
 
@@ -39,43 +41,53 @@ def audit(
     workflow: WorkflowId,
     version: Annotated[
         str,
-        typer.Option(help="whose SQL counts: active, latest, default (the active one, else the latest) or a number"),
+        typer.Option(
+            metavar="VERSION", help="Whose SQL to use: active, latest, default (active, else latest) or a number."
+        ),
     ] = "default",
     sample: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="compare so many partitions of each target, chosen at random")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Compare this many partitions of each target, chosen at random."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="of the choice: the same seed chooses the same partitions")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The same seed chooses the same partitions.")] = 0,
     partition: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="compare this partition, such as day=2026-01-01/region=eu; repeatable"),
+        typer.Option(
+            metavar="NAME=VALUE", help="Compare this partition, such as day=2026-01-01/region=eu. Repeatable."
+        ),
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="what tells rows apart; by default what MERGE compares; repeatable"),
+        typer.Option(metavar="COLUMN", help="Key column. By default, what MERGE compares. Repeatable."),
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="do not compare this column; repeatable")
+        list[str] | None, typer.Option(metavar="COLUMN", help="Do not compare this column. Repeatable.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(metavar="TABLE", help="only this table, or the one that --query is about")
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Only this table, or the table of --query.",
+            autocompletion=completion.tables,
+        ),
     ] = None,
     query: Annotated[
         str | None,
         typer.Option(
             metavar="SQL",
-            help="what the target should hold: a SELECT in Spark's SQL, or a file .sql with one; by default the oracle "
-            "in the workflow, else its own SQL",
+            help="What the target should contain: a SELECT in Spark SQL, or a .sql file. By default, the oracle in the "
+            "workflow, else the workflow's own SQL.",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="how many differing rows are shown at most")] = 10,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most this many differing rows.")] = 10,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Compute anew what a workflow's runs should have written, and compare.
+    """Compare the targets of a workflow with what they should be.
 
-    By the SELECT that the workflow names as the table's oracle, or that --query gives; otherwise by the workflow's own
-    SQL, which cannot show a mistake in that SQL. If something differs, it names the first run that went wrong, and ends
-    with exit code 5.
+    The audit uses --query, or the oracle that the workflow names for the table. Otherwise it uses the workflow's own
+    SQL, which cannot show a mistake in that SQL. If a target differs, the audit names the first run that went wrong,
+    and the exit code is 5.
     """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.audit.results import AuditRequest  # noqa: PLC0415
@@ -129,18 +141,17 @@ def text(found: Audit) -> str:
 
 
 def _target(target: TargetResult) -> Iterator[str]:
-    found = target.comparison
+    found, basis = target.comparison, _BASES[target.basis]
     looked = "" if target.looked_at is None else f", looked at {', '.join(map(_path, target.looked_at))}"
     if target.is_equal:
         partitions = f" in {counted(found.partitions, 'partition')}" if found.partitions > 1 else ""
         columns = counted(len(found.columns), "column")
         rows = counted(found.found_rows, "row")
-        yield f"✔ {target.table} is as {_SAID_BY[target.basis]}: {rows}{partitions}, {columns}{looked}"
+        yield f"{paint('✔', 'green')} {target.table} matches {basis}: {rows}{partitions}, {columns}{looked}"
     else:
-        yield (
-            f"✘ {target.table} is not as {_SAID_BY[target.basis]}: {counted(found.missing_rows, 'row')} missing, "
-            f"{found.superfluous_rows:,} superfluous{looked}"
-        )
+        missing = f"{counted(found.missing_rows, 'row')} missing"
+        superfluous = f"{found.superfluous_rows:,} superfluous"
+        yield f"{paint('✘', 'red')} {target.table} differs from {basis}: {missing}, {superfluous}{looked}"
     if target.query:
         query = " ".join(target.query.split())
         yield f"  {target.basis:<11} {query if len(query) <= _SHOWN_QUERY else f'{query[:_SHOWN_QUERY]}…'}"
@@ -190,7 +201,7 @@ def _values(row: Mapping[str, Any]) -> str:
 
 def _culprit(found: Culprit) -> str:
     what = "wrote nothing" if found.snapshot_id is None else f"snapshot {found.snapshot_id}, {found.operation}"
-    before = f" After {found.last_good_run}, all was well." if found.last_good_run else ""
+    before = f" It was correct after {found.last_good_run}." if found.last_good_run else ""
     if not found.is_certain:
         return f"It was wrong after {found.run} already (version {found.version}: {what}); what was before has expired."
     if found.is_run:

@@ -20,13 +20,13 @@ def register(app: typer.Typer) -> None:
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="where the copy goes; it may not be there yet")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Write the copy to this file, which must not exist.")],
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Copy the store, if it is in SQLite, while it is in use.
+    """Back up a SQLite store while it is in use.
 
-    The copy is the store as it is at one moment. For PostgreSQL, use pg_dump.
+    The copy is consistent. For PostgreSQL, use pg_dump.
     """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.operations.backup import back_up  # noqa: PLC0415 - not for --help
@@ -35,4 +35,4 @@ def backup(
 
 
 def _text(made: Backup) -> str:
-    return f"A copy of the store is in {made.file}: {size(made.bytes)}."
+    return f"Backed up the store to {made.file}: {size(made.bytes)}."

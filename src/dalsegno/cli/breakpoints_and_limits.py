@@ -1,20 +1,20 @@
-"""Commands that hold steps up: breakpoints, and limits on steps with the same tag."""
+"""Commands for breakpoints, and for limits on steps with the same tag."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dalsegno.cli import completion
 from dalsegno.cli.output import show
 from dalsegno.cli.running import opened_orchestrator
-from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
+from dalsegno.cli.runs import Json, SettingsFile, StepId, WorkflowId
 
-breakpoints = typer.Typer(help="Hold steps before they begin.", rich_markup_mode=None)
-limits = typer.Typer(help="Limit how many steps with a tag run at once.", rich_markup_mode=None)
+breakpoints = typer.Typer(help="Set breakpoints: pause runs before a step.", rich_markup_mode=None)
+limits = typer.Typer(help="Limit how many steps with a tag run at the same time.", rich_markup_mode=None)
 
-StepId = Annotated[str, typer.Argument(metavar="STEP", help="the step's id")]
-Tag = Annotated[str, typer.Argument(metavar="TAG", help="the tag's name")]
+Tag = Annotated[str, typer.Argument(metavar="TAG", help="The tag.", autocompletion=completion.tags)]
 
 
 def register(app: typer.Typer) -> None:
@@ -23,55 +23,74 @@ def register(app: typer.Typer) -> None:
 
 
 @breakpoints.command("set")
-def set_breakpoint(workflow: WorkflowId, step: StepId, settings: SettingsFile = None) -> None:
-    """Let every run of a workflow halt before a step, until it is resumed: dalsegno resume RUN --step STEP."""
-    with opened_orchestrator(settings) as orchestrator:
+def set_breakpoint(workflow: WorkflowId, step: StepId, json: Json = False, settings: SettingsFile = None) -> None:
+    """Pause every run of a workflow before a step.
+
+    To resume a run: dalsegno resume RUN --step STEP
+    """
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         orchestrator.set_breakpoint(workflow, step)
-        print(f"Runs of {workflow} halt before {step}.")
+        found = {"workflow_id": workflow, "step_id": step, "is_set": True}
+        show(found, lambda _: f"Runs of {workflow} pause before {step}.", as_json=json)
 
 
 @breakpoints.command("clear")
-def clear_breakpoint(workflow: WorkflowId, step: StepId, settings: SettingsFile = None) -> None:
-    """Remove a breakpoint; runs that halt there go on when they are resumed."""
-    with opened_orchestrator(settings) as orchestrator:
+def clear_breakpoint(workflow: WorkflowId, step: StepId, json: Json = False, settings: SettingsFile = None) -> None:
+    """Remove a breakpoint. Runs that wait there continue once you resume them."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         orchestrator.clear_breakpoint(workflow, step)
-        print(f"Runs of {workflow} no longer halt before {step}.")
+        found = {"workflow_id": workflow, "step_id": step, "is_set": False}
+        show(found, lambda _: f"Runs of {workflow} no longer pause before {step}.", as_json=json)
 
 
 @breakpoints.command("list")
 def list_breakpoints(workflow: WorkflowId, json: Json = False, settings: SettingsFile = None) -> None:
-    """List the steps that a workflow's runs halt before."""
+    """List the breakpoints of a workflow."""
     with opened_orchestrator(settings, as_json=json) as orchestrator:
-        show(orchestrator.breakpoints(workflow), lambda found: "\n".join(found) or "None.", as_json=json)
+        show(orchestrator.breakpoints(workflow), _breakpoints, as_json=json)
 
 
 @limits.command("set")
 def set_limit(
     tag: Tag,
-    most: Annotated[int, typer.Argument(metavar="MOST", min=0, help="how many at once; 0 holds all of them up")],
+    most: Annotated[int, typer.Argument(metavar="MOST", min=0, help="How many at the same time; 0 starts none.")],
+    json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Limit how many steps with this tag run at once, over all workflows."""
-    with opened_orchestrator(settings) as orchestrator:
+    """Limit how many steps with a tag run at the same time.
+
+    The limit counts steps of all workflows.
+    """
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         orchestrator.set_limit(tag, most)
-        print(f"At most {most} steps with the tag {tag} run at once.")
+        found = {"tag": tag, "most": most}
+        show(found, lambda _: f"At most {most} steps with the tag {tag} run at the same time.", as_json=json)
 
 
 @limits.command("clear")
-def clear_limit(tag: Tag, settings: SettingsFile = None) -> None:
-    """Let any number of steps with this tag run."""
-    with opened_orchestrator(settings) as orchestrator:
+def clear_limit(tag: Tag, json: Json = False, settings: SettingsFile = None) -> None:
+    """Remove the limit of a tag."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         orchestrator.set_limit(tag, None)
-        print(f"Steps with the tag {tag} are not limited.")
+        show({"tag": tag, "most": None}, lambda _: f"Removed the limit of the tag {tag}.", as_json=json)
 
 
 @limits.command("list")
 def list_limits(json: Json = False, settings: SettingsFile = None) -> None:
-    """List the limits, and how many steps run under each now."""
+    """List limits, and how many steps run under each now."""
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         found = [{"tag": tag, "most": most, "running": held} for tag, most, held in orchestrator.limits()]
         show(found, _limits, as_json=json)
 
 
-def _limits(found: list[dict[str, object]]) -> str:
-    return "\n".join(f"{each['tag']}: {each['running']} of {each['most']}" for each in found) or "None."
+def _breakpoints(found: list[str]) -> str:
+    from dalsegno.cli.tables import table  # noqa: PLC0415 - not for --help
+
+    return table(("STEP",), [(step,) for step in found], empty="There are no breakpoints.")
+
+
+def _limits(found: list[dict[str, Any]]) -> str:
+    from dalsegno.cli.tables import table  # noqa: PLC0415 - not for --help
+
+    rows = [(each["tag"], each["running"], each["most"]) for each in found]
+    return table(("TAG", "RUNNING", "LIMIT"), rows, empty="There are no limits.")

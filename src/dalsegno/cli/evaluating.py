@@ -51,7 +51,7 @@ def moment(written: str | None, now: datetime, *, option: str = "--now") -> date
     try:
         named = datetime.fromisoformat(written)
     except ValueError:
-        raise UserError(f"'{written}' is no moment.", hint=f"Write {option} 2026-01-31T12:00:00Z.") from None
+        raise UserError(f"'{written}' is not a time.", hint=f"Write {option} 2026-01-31T12:00:00Z.") from None
     return named if named.tzinfo else named.replace(tzinfo=UTC)
 
 
@@ -88,12 +88,12 @@ def _answer(line: bytes, now: datetime) -> dict[str, Any]:
     try:
         asked = json.loads(line)
     except (ValueError, RecursionError):
-        return {"error": 'The line is no JSON. Write {"expression": "1 + x", "params": {"x": {"value": 1}}}.'}
+        return {"error": 'The line is not JSON. Write {"expression": "1 + x", "params": {"x": {"value": 1}}}.'}
     if not isinstance(asked, dict) or not isinstance(asked.get("expression"), str):
         return {"error": 'The line has no "expression" that is a string.'}
     params = asked.get("params") or {}
     if not isinstance(params, dict):
-        return {"error": '"params" is no object.'}
+        return {"error": '"params" is not an object.'}
     try:
         return shown(evaluate(asked["expression"], {name: _given(item) for name, item in params.items()}, now=now))
     except UserError as error:
@@ -105,7 +105,7 @@ def _answer(line: bytes, now: datetime) -> dict[str, Any]:
 def _given(item: Any) -> Value:
     """A parameter as Maestro writes it, ``{"type": "LONG", "value": 1}``; without a type, what its value looks like."""
     if not isinstance(item, dict) or "value" not in item:
-        raise SelError(f"{item!r:.80} is no parameter.", hint='Write {"type": "LONG", "value": 1}.')
+        raise SelError(f"{item!r:.80} is not a parameter.", hint='Write {"type": "LONG", "value": 1}.')
     value = item["value"]
     type_ = _type(str(item["type"])) if item.get("type") else value_of(value).type
     if type_ is Type.MAP and isinstance(value, dict):
@@ -120,7 +120,7 @@ def _is_parameter(item: Any) -> bool:
 def _type(name: str) -> Type:
     if name.upper() not in PARAMETER_TYPES:
         raise UserError(
-            f"{name:.60} is no type of a parameter.", hint=f"There are {', '.join(sorted(PARAMETER_TYPES))}."
+            f"There is no parameter type {name:.60}.", hint=f"Types are {', '.join(sorted(PARAMETER_TYPES))}."
         )
     return Type(name.upper())
 
@@ -128,7 +128,7 @@ def _type(name: str) -> Type:
 def _typed(parameter: str) -> tuple[str, Value]:
     match = _PARAMETER.fullmatch(parameter)
     if match is None:
-        raise UserError(f"'{parameter:.60}' is no parameter.", hint="Write --param x=1 or --param x:STRING=1.")
+        raise UserError(f"'{parameter:.60}' is not a parameter.", hint="Write --param x=1 or --param x:STRING=1.")
     name, type_name, written = match.groups()
     if type_name is None:
         return name, _guessed(written)
@@ -139,7 +139,7 @@ def _typed(parameter: str) -> tuple[str, Value]:
         return name, _given({"type": type_, "value": json.loads(written)})
     except ValueError:
         raise UserError(
-            f"{written:.60} is no {type_}.", hint="Write arrays and maps as JSON: x:LONG_ARRAY=[1,2]."
+            f"{written:.60} is not a {type_}.", hint="Write arrays and maps as JSON: x:LONG_ARRAY=[1,2]."
         ) from None
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dalsegno.cli.colours import paint
 from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, Problem, UserError
-from dalsegno.operations.json_values import error_fields, plain
 
 if TYPE_CHECKING:
     from dalsegno.capture.lake import Lake
@@ -35,14 +35,16 @@ def reporting(*, as_json: bool = False) -> Iterator[None]:
         yield
     except DalsegnoError as error:
         if as_json:
+            from dalsegno.operations.json_values import error_fields  # noqa: PLC0415 - not for --help
+
             print(to_json({"error": error_fields(error)}))
         elif isinstance(error, InvalidWorkflow):
             # Each line begins with a place that terminals and editors can jump to.
             print(error.message, file=sys.stderr)
         else:
-            print(f"{error.code}: {error.message}", file=sys.stderr)
+            print(f"{paint(error.code, 'red', stream=sys.stderr)}: {error.message}", file=sys.stderr)
             if error.hint:
-                print(f"  → {error.hint}", file=sys.stderr)
+                print(paint(f"  → {error.hint}", "dim", stream=sys.stderr), file=sys.stderr)
         raise SystemExit(exit_code(error)) from None
 
 
@@ -80,11 +82,15 @@ def tell_warnings(warnings: Iterable[Problem], file: Path) -> None:
 
 
 def to_json(value: Any) -> str:
+    from dalsegno.operations.json_values import plain  # noqa: PLC0415 - not for --help
+
     return json.dumps(plain(value), ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
 
 
 def line_of(value: Any) -> str:
     """One line, for programs that read line by line, on a terminal as well."""
+    from dalsegno.operations.json_values import plain  # noqa: PLC0415 - not for --help
+
     return json.dumps(plain(value), ensure_ascii=False)
 
 

@@ -8,11 +8,16 @@ from math import ceil
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.model.step_files import StepFile, Unstored
+from dalsegno.cli.colours import paint
+from dalsegno.cli.tables import table
+from dalsegno.cli.times import clock, lasted, moment, when
+from dalsegno.clock import utc_now
 
 if TYPE_CHECKING:
+    from dalsegno.model.step_files import StepFile
     from dalsegno.operations.run_views import RunView, StepView, WaitView
     from dalsegno.operations.version_diff import VersionDiff
+    from dalsegno.operations.workflow_list import LastRun, WorkflowView
 
 #: How much of a file's SHA-256 is shown.
 _DIGITS = 12
@@ -22,11 +27,11 @@ SIGNS = {
     "SUCCEEDED": ("✔", "green"),
     "RUNNING": ("▶", "cyan"),
     "IN_PROGRESS": ("▶", "cyan"),
-    "CREATED": ("…", "white"),
+    "CREATED": ("…", "dim"),
     "PAUSED": ("‖", "yellow"),
-    "WAITING_FOR_SIGNALS": ("…", "white"),
-    "NOT_CREATED": ("·", "bright_black"),
-    "UNSATISFIED": ("∅", "bright_black"),
+    "WAITING_FOR_SIGNALS": ("…", "dim"),
+    "NOT_CREATED": ("·", "dim"),
+    "UNSATISFIED": ("∅", "dim"),
     "SKIPPED": ("↷", "yellow"),
     "COMPLETED_WITH_ERROR": ("!", "yellow"),
     "USER_FAILED": ("↻", "yellow"),
@@ -44,23 +49,21 @@ ENDED_BADLY = ("FATALLY_FAILED", "FAILED", "TIMED_OUT")
 ENDED = (*ENDED_BADLY, "COMPLETED_WITH_ERROR")
 
 
-def lasted(started: datetime | None, ended: datetime | None, now: datetime | None = None) -> str:
-    """How long something took, or has taken."""
-    if started is None or (ended is None and now is None):
-        return ""
-    seconds = max(((ended or now or started) - started) / timedelta(seconds=1), 0.0)
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004
+def status(word: str) -> str:
+    """A status in its colour."""
+    return paint(word, SIGNS.get(word, ("?", None))[1])
+
+
+def sign(word: str) -> str:
+    """The sign of a status in its colour."""
+    found, colour = SIGNS.get(word, ("?", None))
+    return paint(found, colour)
 
 
 def pushed(found: Any) -> str:
     active = ", active" if found.is_active else ""
     if not found.is_new:
-        return f"{found.workflow_id} is at version {found.version} already: the file says the same."
+        return f"{found.workflow_id} is at version {found.version} already: nothing changed."
     return f"Pushed {found.workflow_id} as version {found.version}{active}.\nRun it: dalsegno run {found.workflow_id}"
 
 
@@ -85,33 +88,70 @@ def waits(run: RunView, other: RunView, *, is_attended: bool) -> str:
     return f"{run.name} waits for its turn."
 
 
+def workflows(views: Sequence[WorkflowView], now: datetime) -> str:
+    rows = [
+        (
+            view.id,
+            _versions_of(view),
+            _last_run(view.id, view.last_run),
+            when(view.last_run.created_at, now) if view.last_run else "",
+            _next(view, now),
+            lasted(view.waiting_since, None, now) or None,
+        )
+        for view in views
+    ]
+    headers = ("WORKFLOW", "VERSION", "LAST RUN", "STARTED", "NEXT", "BEHIND")
+    return table(headers, rows, empty="There are no workflows. Push one: dalsegno push FILE", right=(5,))
+
+
+def _versions_of(view: WorkflowView) -> str:
+    newest = "" if view.active_version == view.latest_version else f" of {view.latest_version}"
+    return f"{view.active_version or '-'}{newest}"
+
+
+def _last_run(workflow_id: str, last: LastRun | None) -> str | None:
+    if last is None:
+        return None
+    why = f", {last.reason}" if last.status == "SUCCEEDED" and last.reason else ""
+    return f"{sign(last.status)} {workflow_id}/{last.number} {status(last.status)}{why}"
+
+
+def _next(view: WorkflowView, now: datetime) -> str | None:
+    if view.next_due_at:
+        return when(view.next_due_at, now)
+    return f"when {', '.join(view.watches)} changes" if view.watches else None
+
+
 def runs(found: Sequence[RunView]) -> str:
-    if not found:
-        return "No runs."
-    width = max(len(run.name) for run in found)
-    lines = []
-    for run in found:
-        again = f" (attempt {run.attempt})" if run.attempt > 1 else ""
-        took = lasted(run.started_at, run.ended_at)
-        why = f"  {brief(run.reason)}" if run.reason else ""
-        began = f"{run.created_at:%Y-%m-%d %H:%M:%S}"
-        lines.append(f"{run.name:<{width}}  {run.status:<12}{began}  {took:>12}{again}{why}")
-    return "\n".join(lines)
+    now = utc_now()
+    rows = [
+        (
+            run.name,
+            status(run.status),
+            when(run.created_at, now, seconds=True),
+            lasted(run.started_at, run.ended_at, now) or None,
+            run.attempt,
+            brief(run.reason) if run.reason else "",
+        )
+        for run in found
+    ]
+    headers = ("RUN", "STATUS", "CREATED", "TOOK", "ATTEMPT", "REASON")
+    return table(headers, rows, empty="There are no runs.", right=(3,))
 
 
 def run_line(run: RunView, now: datetime) -> str:
-    sign, _ = SIGNS.get(run.status, ("?", ""))
-    again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    again = f", run attempt {run.attempt}" if run.attempt > 1 else ""
     paused = ", paused" if run.is_paused and not run.ended_at else ""
-    took = lasted(run.started_at, run.ended_at, now)
-    return f"{sign} {run.name} (version {run.version}{again}{paused})  {run.status}  {took}".rstrip()
+    parts = [f"{sign(run.status)} {run.name} (version {run.version}{again}{paused})", status(run.status)]
+    if run.status == "SUCCEEDED" and run.reason:
+        parts.append(run.reason)
+    return "  ".join(filter(None, (*parts, lasted(run.started_at, run.ended_at, now))))
 
 
 def step_line(step: StepView, now: datetime) -> str:
-    sign, _ = SIGNS.get(step.status, ("?", ""))
-    parts = [f"{sign} {step.id}", step.type, step.status]
+    parts = [f"{sign(step.status)} {step.id}", step.type, status(step.status)]
     if step.attempt > 1:
-        parts.append(f"attempt {step.attempt}")
+        parts.append(f"step attempt {step.attempt}")
     if took := lasted(step.started_at, step.ended_at, None if step.ended_at or step.status != "RUNNING" else now):
         parts.append(took)
     if step.iterations:
@@ -135,13 +175,13 @@ def _retry(failure: Mapping[str, Any], at: datetime, now: datetime) -> str:
     """When a step is tried again, as a countdown of whole seconds, and how many attempts there are."""
     seconds = ceil((at - now) / timedelta(seconds=1))
     if seconds <= 0:
-        when = "now"
+        in_time = "now"
     elif seconds < 100:  # noqa: PLR2004 - what one still counts in seconds
-        when = f"in {seconds} s"
+        in_time = f"in {seconds} s"
     else:
-        when = f"in {lasted(now, now + timedelta(seconds=seconds))}"
+        in_time = f"in {lasted(now, now + timedelta(seconds=seconds))}"
     retry = failure.get("retry")
-    return f"retries {when} (attempt {retry['attempt']} of {retry['of']})" if retry else f"retries {when}"
+    return f"retries {in_time} (step attempt {retry['attempt']} of {retry['of']})" if retry else f"retries {in_time}"
 
 
 def brief(message: str) -> str:
@@ -182,7 +222,7 @@ def tree(
     lines = [run_line(run, now), *_below(steps, now, "  ")]
     if run.reason and run.status != "SUCCEEDED":
         lines += ["because " + run.reason.splitlines()[0], *("  " + line for line in run.reason.splitlines()[1:])]
-    lines += [f"  → {hint}" for hint in _hints(run, steps, newest, file)]
+    lines += [paint(f"  → {hint}", "dim") for hint in _hints(run, steps, newest, file)]
     return "\n".join(lines)
 
 
@@ -192,7 +232,7 @@ def _hints(run: RunView, steps: Sequence[StepView], newest: int | None, file: st
         if step.failure and step.status in ENDED_BADLY and step.failure["hint"]:
             yield str(step.failure["hint"])
     if run.status in ENDED_BADLY:
-        yield f"When that is mended: dalsegno restart {run.name}"
+        yield f"After you fix it: dalsegno restart {run.name}"
         if newest is not None and newest > run.version:
             yield f"With version {newest}, the newest: dalsegno restart {run.name} --latest"
         elif file is not None:
@@ -228,16 +268,21 @@ def _below(steps: Sequence[StepView], now: datetime, indent: str) -> Iterator[st
 
 
 def versions(found: Sequence[Any]) -> str:
-    lines = []
+    rows: list[tuple[str | int | None, ...]] = []
     for each in found:
-        active = "  active" if each["is_active"] else ""
-        lines.append(f"{each['version']:>4}  {each['created_at']:%Y-%m-%d %H:%M:%S}  {each['created_by']}{active}")
         # Several steps may name the same file.
-        lines += dict.fromkeys(f"      {_file_state(file):<16}  {file.name}" for file in each["files"])
-    return "\n".join(lines)
+        files = list(dict.fromkeys((file.name, _file_state(file)) for file in each["files"])) or [("", "")]
+        active = paint("active", "green") if each["is_active"] else ""
+        pushed_at = moment(each["created_at"], seconds=True)
+        rows.append((str(each["version"]), active, pushed_at, each["created_by"], *files[0]))
+        rows += [("", "", "", "", *file) for file in files[1:]]
+    headers = ("VERSION", "ACTIVE", "PUSHED", "BY", "FILE", "CONTENT")
+    return table(headers, rows, empty="There are no versions.", right=(0,))
 
 
 def _file_state(file: StepFile) -> str:
+    from dalsegno.model.step_files import Unstored  # noqa: PLC0415 - not for --help
+
     if file.digest is not None:
         return file.digest[:_DIGITS]
     return "read at run time" if file.unstored is Unstored.PARAMETERS else "not stored"
@@ -248,17 +293,17 @@ def version_diff(found: VersionDiff) -> str:
 
 
 def event(found: Any) -> str:
-    when = f"{found['happened_at']:%H:%M:%S}"
     what = found["data"].get("status", "")
     who = f"step {found['step_id']}" if found["step_id"] else "run"
     inside = (found["flow_id"] or "").partition("/")[2]
     place = f" [{inside}]" if inside else ""
-    again = f"  attempt {found['attempt']}" if (found["attempt"] or 1) > 1 else ""
-    # A failure stays with its step until the next try has ended; it is told once.
+    kind = "step" if found["step_id"] else "run"
+    again = f"  {kind} attempt {found['attempt']}" if (found["attempt"] or 1) > 1 else ""
+    # A failure stays with its step until the next try has ended; it is printed once.
     failure = found["data"].get("failure") if what in (*FAILED, "WAITING_FOR_SIGNALS") else None
     retry = (failure or {}).get("retry") if what not in ENDED else None
     why = (failure or {}).get("message") or found["data"].get("reason") or ""
     said = f"  {brief(why)}" if why else ""
     if failure and retry:
         said = f"  {_retry(failure, datetime.fromisoformat(retry['at']), found['happened_at'])}: {brief(why)}"
-    return f"{when}  {who}{place}  {what}{again}{said}"
+    return f"{clock(found['happened_at'])}  {who}{place}  {status(what)}{again}{said}"

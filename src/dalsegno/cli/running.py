@@ -14,6 +14,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from dalsegno.cli import run_text
+from dalsegno.cli.tables import cut
 from dalsegno.cli.terminal import control
 from dalsegno.operations.printable import escaped
 
@@ -187,7 +188,7 @@ class Shown:
         """Draw over what was drawn. While it changes it must fit the terminal: what has scrolled away stays."""
         if most is not None:
             width = get_terminal_size().columns
-            lines = [line[: width - 1] for line in run_text.cut(lines, most)]
+            lines = [cut(line, width - 1) for line in run_text.cut(lines, most)]
         if lines == self._drawn and most is not None:
             return
         if self._drawn:

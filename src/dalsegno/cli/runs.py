@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dalsegno.cli import completion
 from dalsegno.cli.output import show, tell_warnings, to_json
 from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator, opened_run_reader
 from dalsegno.cli.workflows import SUFFIXES
@@ -24,23 +25,34 @@ if TYPE_CHECKING:
     from dalsegno.operations.run_reader import RunReader
     from dalsegno.operations.run_views import RunView
 
-WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="the workflow's id")]
-RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="WORKFLOW/NUMBER, a run's id, or a workflow: its newest run")
+WorkflowId = Annotated[
+    str, typer.Argument(metavar="WORKFLOW", help="The workflow's id.", autocompletion=completion.workflows)
 ]
-Step = Annotated[str | None, typer.Option(metavar="STEP", help="this step only")]
+RunName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="WORKFLOW/NUMBER, a run's id, or a workflow for its newest run.",
+        autocompletion=completion.runs,
+    ),
+]
+StepId = Annotated[str, typer.Argument(metavar="STEP", help="The step's id.", autocompletion=completion.steps)]
+Step = Annotated[str | None, typer.Option(metavar="STEP", help="Only this step.", autocompletion=completion.steps)]
 Iteration = Annotated[
-    str, typer.Option(metavar="PATH", help="of a step inside of loops: LOOP/INDEX, such as each_day/3")
+    str, typer.Option(metavar="PATH", help="The iteration of a step inside a loop: LOOP/INDEX, such as each_day/3.")
 ]
 Params = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME=VALUE", help="parameters; a JSON text is read as such")
+    list[str] | None,
+    typer.Argument(metavar="NAME=VALUE", help="Set parameters; lists and mappings are written as JSON."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE", help="the settings file; by default the nearest dalsegno.toml"),
+    typer.Option("--settings", metavar="FILE", help="Use this settings file instead of the nearest dalsegno.toml."),
 ]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="run it in this process and show how it goes")]
+Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Run it in this process, or leave it to a server or dalsegno work.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -76,7 +88,7 @@ def _params(pairs: list[str] | None, blueprint: Blueprint) -> dict[str, Any]:
     for pair in pairs or ():
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise UserError(f"{pair!r} is no parameter: expected NAME=VALUE.")
+            raise UserError(f"{pair!r} is not a parameter: expected NAME=VALUE.")
         found[name] = value
     for name, known in mistyped_params(blueprint, found).items():
         workflow = blueprint.workflow.id
@@ -85,11 +97,14 @@ def _params(pairs: list[str] | None, blueprint: Blueprint) -> dict[str, Any]:
 
 
 def push(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="a workflow in YAML or JSON")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A workflow in YAML or JSON.")],
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Store workflows, each as a new version; if a file has problems, none of it is stored."""
+    """Store workflows, each as a new version.
+
+    If a file has problems, the command prints all of them and stores nothing of it.
+    """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
@@ -102,41 +117,48 @@ def push(
 
 def run(
     workflow: Annotated[
-        str, typer.Argument(metavar="WORKFLOW", help="a workflow's id, or a file that is pushed first")
+        str,
+        typer.Argument(
+            metavar="WORKFLOW",
+            help="The workflow's id, or a file to push first.",
+            autocompletion=completion.workflows,
+        ),
     ],
     params: Params = None,
     version: Annotated[
-        str, typer.Option(help="active, latest, default (the active one, else the latest) or a number")
+        str, typer.Option(metavar="VERSION", help="active, latest, default (active, else latest) or a number.")
     ] = "default",
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="asking again with the same key is the same run")
+        str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key starts the same run only once.")
     ] = None,
     full_refresh: Annotated[
         bool,
         typer.Option(
             "--full-refresh",
-            help="Take the sources as a whole again, and replace what the SQL of the workflow wrote before.",
+            help="Process the whole sources again, and replace what the workflow's SQL wrote before.",
         ),
     ] = False,
     empty: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TABLE", help="Of a full refresh: empty it although others have written to it. Repeatable."
+            metavar="TABLE",
+            help="With --full-refresh: empty this table although others wrote to it. Repeatable.",
+            autocompletion=completion.tables,
         ),
     ] = None,
     trust: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="STEP", help="Of a full refresh: this job writes no rows, or replaces all of them. Repeatable."
+            metavar="STEP", help="With --full-refresh: this job writes no rows, or replaces all of them. Repeatable."
         ),
     ] = None,
     wait: Wait = True,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Run a workflow, in this process, and show how it goes; Ctrl-C stops it.
+    """Run a workflow in this process and show its progress.
 
-    Exit codes: 0 succeeded, 10 failed, 11 stopped, 12 took too long; 2, 3 and 4 as for every command.
+    Ctrl-C stops the run. Exit codes: 0 succeeded, 10 failed, 11 stopped, 12 timed out; 2, 3 and 4 as for every command.
     """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text, running  # noqa: PLC0415
@@ -186,13 +208,16 @@ def _finish(orchestrator: Orchestrator, ended: RunView, *, as_json: bool, file: 
 
 
 def runs(
-    workflow: Annotated[str | None, typer.Argument(metavar="WORKFLOW", help="only of this workflow")] = None,
-    status: Annotated[
-        list[str] | None, typer.Option(metavar="STATUS", help="only those that stand so, such as FAILED; repeatable")
+    workflow: Annotated[
+        str | None,
+        typer.Argument(metavar="WORKFLOW", help="Only runs of this workflow.", autocompletion=completion.workflows),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="how many at most")] = 20,
+    status: Annotated[
+        list[str] | None, typer.Option(metavar="STATUS", help="Only runs with this status, such as FAILED. Repeatable.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="List at most this many.")] = 20,
     params: Annotated[
-        bool, typer.Option("--params", help="with --json: print the parameters of each run, too")
+        bool, typer.Option("--params", help="With --json: print the parameters of each run, too.")
     ] = False,
     json: Json = False,
     settings: SettingsFile = None,
@@ -218,7 +243,7 @@ def show_run(run: RunName, json: Json = False, settings: SettingsFile = None) ->
 
 
 def watch(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
-    """Follow a run until it has ended; the exit code is that of ``run``."""
+    """Follow a run until it ends. The exit codes are those of dalsegno run."""
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import running  # noqa: PLC0415
 
@@ -227,23 +252,25 @@ def watch(run: RunName, json: Json = False, settings: SettingsFile = None) -> No
 
 def logs(
     run: RunName,
-    step: Annotated[str, typer.Argument(metavar="STEP", help="the step's id")],
-    attempt: Annotated[int | None, typer.Option(min=1, help="which attempt; by default the last")] = None,
+    step: StepId,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="The attempt of the step. By default, the last.")
+    ] = None,
     iteration: Iteration = "",
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="go on as long as the run does")] = False,
-    raw: Annotated[
-        bool, typer.Option("--raw", help="print control characters as they are, on a terminal as well")
-    ] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Print new lines until the run ends.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print control characters unchanged, on a terminal, too.")] = False,
+    json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Print what a step has written.
+    """Print the log of a step.
 
-    On a terminal, control characters are shown as \\\\u001b and the like; elsewhere every byte is as it was written.
+    On a terminal, control characters are shown as \\\\u001b and the like. A pipe gets every byte unchanged.
     """
-    with opened_run_reader(settings) as reader:
+    with opened_run_reader(settings, as_json=json) as reader:
         position = 0
         file: Path | None = None
-        printed = _as_it_is if raw or not sys.stdout.isatty() else _for_terminals()
+        collected = bytearray()
+        printed = collected.extend if json else _as_it_is if raw or not sys.stdout.isatty() else _for_terminals()
         while True:
             is_over = not follow or reader.run(run).status.is_final
             newest = _log_file(reader, run, step, attempt, iteration, is_to_come=not is_over)
@@ -255,7 +282,10 @@ def logs(
             if is_over:
                 break
             time.sleep(0.2)
-        if position == 0:
+        if json:
+            text = collected.decode("utf-8", "backslashreplace")
+            print(to_json({"run": reader.run(run).name, "step": step, "log": text}))
+        elif position == 0:
             print(f"{step} has written nothing.", file=sys.stderr)
 
 
@@ -309,25 +339,28 @@ def _end(run: str, ending: str, step: str | None, iteration: str, json: bool, se
 def stop(
     run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
 ) -> None:
-    """End a run, or one of its steps; jobs that are running are ended."""
+    """Stop a run, or one of its steps, and end its jobs."""
     _end(run, "STOP", step, iteration, json, settings)
 
 
 def kill(
     run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
 ) -> None:
-    """The same as stop, but it counts as a failure."""
+    """Fail a run, or one of its steps, and end its jobs."""
     _end(run, "KILL", step, iteration, json, settings)
 
 
 def skip(
     run: RunName,
-    step: Annotated[str, typer.Argument(metavar="STEP", help="the step's id")],
+    step: StepId,
     iteration: Iteration = "",
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Go on as if a step had succeeded; if it runs, it is ended."""
+    """Skip a step: continue the run as if it had succeeded.
+
+    If the step runs, it is ended.
+    """
     _end(run, "SKIP", step, iteration, json, settings)
 
 
@@ -335,21 +368,32 @@ def restart(
     run: RunName,
     params: Params = None,
     start: Annotated[
-        str, typer.Option("--from", metavar="WHERE", help="incomplete (the default), beginning, or a step's id")
+        str,
+        typer.Option(
+            "--from", metavar="WHERE", help="incomplete, beginning, or a step's id.", autocompletion=completion.steps
+        ),
     ] = "incomplete",
-    skip: Annotated[list[str] | None, typer.Option(metavar="STEP", help="count this step as done; repeatable")] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STEP", help="Count this step as done. Repeatable.", autocompletion=completion.steps),
+    ] = None,
     latest: Annotated[
-        bool, typer.Option("--latest", help="Resume with the newest version of the workflow: --version latest.")
+        bool, typer.Option("--latest", help="Use the newest version of the workflow: --version latest.")
     ] = False,
     version: Annotated[
         str | None,
-        typer.Option(help="Resume with this version: active, latest, default or a number. By default, the run's own."),
+        typer.Option(
+            metavar="VERSION", help="Use this version: active, latest, default or a number. By default, the run's own."
+        ),
     ] = None,
     wait: Wait = True,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Run a run that has ended again: what did not complete, all of it, or a step and what follows it."""
+    """Restart a run that has ended, as its next run attempt.
+
+    By default, steps that completed are not run again.
+    """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text, running  # noqa: PLC0415
         from dalsegno.model.runs import RestartFrom  # noqa: PLC0415
@@ -387,7 +431,7 @@ def _chosen_version(version: str | None, *, is_latest: bool) -> str | None:
 
 
 def pause(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
-    """Let no new step of a run begin; those that run go on."""
+    """Pause a run: start no new step of it. Steps that run continue."""
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
@@ -397,7 +441,10 @@ def pause(run: RunName, json: Json = False, settings: SettingsFile = None) -> No
 def resume(
     run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
 ) -> None:
-    """Let a paused run go on, or a step that a breakpoint holds."""
+    """Resume a paused run, or a step that waits.
+
+    A step waits at a breakpoint, or for signals.
+    """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
@@ -408,17 +455,19 @@ def resume(
 def versions(
     workflow: WorkflowId,
     activate: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="make this version the active one: a number, or latest")
+        str | None, typer.Option(metavar="VERSION", help="Activate this version: a number, or latest.")
     ] = None,
-    deactivate: Annotated[bool, typer.Option("--deactivate", help="let no version be active")] = False,
+    deactivate: Annotated[
+        bool, typer.Option("--deactivate", help="Deactivate the workflow: triggers no longer start it.")
+    ] = False,
     diff: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="FROM TO", help="print what differs between two versions: the definition and its files"),
+        typer.Option(metavar="FROM TO", help="Print a diff of two versions: the definition and its files."),
     ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """List the versions of a workflow with their files, newest first."""
+    """List, compare or activate the versions of a workflow."""
     from dalsegno.cli import run_text  # noqa: PLC0415
 
     if not (diff or activate is not None or deactivate):
@@ -437,29 +486,35 @@ def versions(
 
 
 def delete(workflow: WorkflowId, json: Json = False, settings: SettingsFile = None) -> None:
-    """Delete a workflow none of whose runs is open; pushed again, its numbers go on."""
+    """Delete a workflow that has no open runs.
+
+    If you push it again, its run numbers continue.
+    """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         orchestrator.versions.delete(workflow)
         show({"deleted": workflow}, lambda found: f"Deleted {found['deleted']}.", as_json=json)
 
 
-def work(settings: SettingsFile = None) -> None:
-    """Run whatever is open, in this process, such as runs whose process was killed."""
-    with opened_orchestrator(settings) as orchestrator:
+def work(json: Json = False, settings: SettingsFile = None) -> None:
+    """Run all open runs in this process, until none is left.
+
+    This includes runs of processes that died.
+    """
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.cli import run_text  # noqa: PLC0415
         from dalsegno.model.runs import RunStatus  # noqa: PLC0415
 
         states = [status.value for status in RunStatus if not status.is_final]
         found = orchestrator.list_runs(status=states, limit=1000)
         if not found:
-            print("Nothing is left to do.")
+            show([], lambda _: "There are no open runs.", as_json=json)
             return
-        for each in found:
+        for each in () if json else found:
             print(run_text.run_line(each, orchestrator.clock()), flush=True)
         try:
             orchestrator.work()
         except KeyboardInterrupt:
             print("Left what is open to the next process.", file=sys.stderr)
             raise typer.Exit(LEFT) from None
-        for each in found:
-            print(run_text.run_line(orchestrator.run(each.id), orchestrator.clock()))
+        ended, now = [orchestrator.run(each.id) for each in found], orchestrator.clock()
+        show(ended, lambda runs: "\n".join(run_text.run_line(each, now) for each in runs), as_json=json)

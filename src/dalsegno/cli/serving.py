@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dalsegno.cli.output import reporting
+from dalsegno.cli.output import reporting, show
 from dalsegno.cli.running import opened_orchestrator
-from dalsegno.cli.runs import SettingsFile
+from dalsegno.cli.runs import Json, SettingsFile
 
 if TYPE_CHECKING:
     from dalsegno.cli.log_lines import LogFormat
@@ -40,28 +40,30 @@ def serve(
         str,
         typer.Option(
             metavar="ROLE,…",
-            help="what this node does: api (answer over HTTP), triggers (start runs), workers (run steps)",
+            help="What this node does: api (serve HTTP), triggers (start runs), workers (run steps).",
         ),
     ] = "api,triggers,workers",
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="where to listen for HTTP; by default the setting listen")
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve HTTP here. By default, the setting listen.")
     ] = None,
     probes: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="answer /health and /ready here as well, on a listener of their own; by default the setting probes",
+            help="Serve /health and /ready on a listener of their own, too. By default, the setting probes.",
         ),
     ] = None,
     log_format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="text or json; by default text on a terminal")
+        str | None, typer.Option(metavar="FORMAT", help="text or json. By default, text on a terminal, else json.")
     ] = None,
     settings: SettingsFile = None,
 ) -> None:
-    """Start runs when their triggers say so, and run their steps, until it is told to end.
+    """Run a server: triggers, workers and the HTTP API.
 
-    Any number of nodes may share a store in PostgreSQL. Ctrl-C or SIGTERM: nothing more is begun, steps that go on are
-    left to other nodes, or to the next one that is started; that takes 30 seconds at most.
+    It starts runs by their triggers and runs their steps. Any number of nodes can share a store in PostgreSQL.
+
+    On Ctrl-C or SIGTERM the node starts nothing more, leaves running steps to other nodes or the next start, and ends
+    within 30 seconds.
     """
     if context.invoked_subcommand is not None:
         return
@@ -85,15 +87,16 @@ def serve(
 
 
 @server.command("token")
-def token(settings: SettingsFile = None) -> None:
-    """Make a new token for the server's HTTP; those that there were are no longer valid.
+def token(json: Json = False, settings: SettingsFile = None) -> None:
+    """Create and print a new HTTP token. Older tokens become invalid.
 
-    It is printed once, and kept as a digest alone.
+    The store keeps only a digest of it.
     """
-    with opened_orchestrator(settings) as orchestrator:
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         from dalsegno.operations.tokens import new_token  # noqa: PLC0415 - not for --help
 
-        print(new_token(orchestrator.store, by=orchestrator.actor, now=orchestrator.clock()))
+        made = new_token(orchestrator.store, by=orchestrator.actor, now=orchestrator.clock())
+        show({"token": made}, lambda found: str(found["token"]), as_json=json)
 
 
 @contextmanager

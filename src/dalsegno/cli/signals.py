@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dalsegno.cli import completion
 from dalsegno.cli.output import show
 from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from dalsegno.model.signals import SignalValue
     from dalsegno.operations.signals import SignalView
 
-signal = typer.Typer(help="Announce signals, and see those that were.", rich_markup_mode=None)
+signal = typer.Typer(help="Announce and list signals.", rich_markup_mode=None)
 
 
 def register(app: typer.Typer) -> None:
@@ -23,30 +24,37 @@ def register(app: typer.Typer) -> None:
 
 @signal.command("announce")
 def announce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="the signal's name")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The signal's name.", autocompletion=completion.signals)],
     param: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="a parameter; NAME:STRING=1 is a text; repeatable"),
+        typer.Option(metavar="NAME=VALUE", help="Set a parameter; NAME:STRING=1 makes it a text. Repeatable."),
     ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="announcing again with the same key is the same signal")
+        str | None,
+        typer.Option(metavar="KEY", help="Idempotency key: the same key announces the same signal only once."),
     ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Say that something has happened: steps that wait for it go on, and triggers start runs."""
+    """Announce a signal.
+
+    Steps that wait for it continue, and triggers start runs.
+    """
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         show(orchestrator.signals.announce(name, _params(param), key=key), _announced, as_json=json)
 
 
 @signal.command("list")
 def list_signals(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="only of this name")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="how many at most")] = 20,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Only signals with this name.", autocompletion=completion.signals),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="List at most this many.")] = 20,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """List signals that were announced, newest first."""
+    """List announced signals, newest first."""
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         show(orchestrator.signals.all(name, limit=limit), _lines, as_json=json)
 
@@ -60,7 +68,7 @@ def _params(pairs: list[str] | None) -> dict[str, SignalValue]:
         left, equals, text = pair.partition("=")
         if not equals or not left:
             raise UserError(
-                f"{pair!r} is no parameter: expected NAME=VALUE.", hint="For instance: --param day=20261116"
+                f"{pair!r} is not a parameter: expected NAME=VALUE.", hint="For instance: --param day=20261116"
             )
         name, value = typed_value(left, text)
         found[name] = value
@@ -77,14 +85,23 @@ def _announced(found: SignalView) -> str:
 
 
 def _lines(found: list[SignalView]) -> str:
-    return "\n".join(map(_line, found)) or "No signals."
+    from dalsegno.cli.tables import table  # noqa: PLC0415 - not for --help
+    from dalsegno.cli.times import when  # noqa: PLC0415
+    from dalsegno.clock import utc_now  # noqa: PLC0415
 
-
-def _line(found: SignalView) -> str:
-    params = ", ".join(f"{name}={value}" for name, value in found.params.items())
-    key = f"key {found.key}" if found.key and "by" in found.source else ""
-    when = f"{found.announced_at:%Y-%m-%d %H:%M:%S} UTC"
-    return "  ".join(filter(None, (str(found.id), found.name, params, when, _by(found), key)))
+    now = utc_now()
+    rows = [
+        (
+            each.id,
+            each.name,
+            ", ".join(f"{name}={value}" for name, value in each.params.items()),
+            when(each.announced_at, now, seconds=True),
+            _by(each),
+            each.key or "" if "by" in each.source else "",
+        )
+        for each in found
+    ]
+    return table(("ID", "NAME", "PARAMETERS", "ANNOUNCED", "BY", "KEY"), rows, empty="There are no signals.")
 
 
 def _by(found: SignalView) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from dalsegno.cli.output import reporting, show
 from dalsegno.cli.runs import Json, SettingsFile
 
-spark = typer.Typer(help="See, start and stop the local Spark of Spark steps.", rich_markup_mode=None)
+spark = typer.Typer(help="Show, start or stop the local Spark server.", rich_markup_mode=None)
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 @spark.command("status")
 def spark_status(json: Json = False, settings: SettingsFile = None) -> None:
-    """Show which Spark steps use, and whether it runs."""
+    """Show which Spark server steps use, and whether it runs."""
     with reporting(as_json=json):
         show(_status(settings), _as_text, as_json=json)
 
@@ -27,29 +28,32 @@ def spark_status(json: Json = False, settings: SettingsFile = None) -> None:
 @spark.command("start")
 def spark_start(
     address: Annotated[
-        bool, typer.Option("--address", help="print nothing but its address, token included, for SPARK_REMOTE")
+        bool, typer.Option("--address", help="Print only its address with the token, for SPARK_REMOTE.")
     ] = False,
+    json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Start the local Spark, unless it runs. Steps do that, too."""
-    with reporting():
+    """Start the local Spark server, unless it runs. Spark steps start it, too."""
+    with reporting(as_json=json):
         from dalsegno.settings import load  # noqa: PLC0415
         from dalsegno.steps.spark.sessions import server_address  # noqa: PLC0415
 
         found = server_address(load(settings), lambda text: print(text, file=sys.stderr))
-        print(found if address else _as_text(_status(settings)))
+        status = {"address": found} if address else _status(settings)
+        show(status, lambda _: found if address else _as_text(status), as_json=json)
 
 
 @spark.command("stop")
-def spark_stop(settings: SettingsFile = None) -> None:
-    """Stop the local Spark, with whatever it is doing."""
-    with reporting():
+def spark_stop(json: Json = False, settings: SettingsFile = None) -> None:
+    """Stop the local Spark server, and the queries that it runs."""
+    with reporting(as_json=json):
         from dalsegno.settings import load  # noqa: PLC0415
         from dalsegno.spark.server import running_servers, stop  # noqa: PLC0415
 
         folders = [folder for folder, _ in running_servers(load(settings).root)]
         stopped = [stop(folder) for folder in folders]
-        print("Stopped." if any(stopped) else "No local Spark was running.")
+        said = "Stopped." if any(stopped) else "No local Spark was running."
+        show({"stopped": sum(stopped)}, lambda _: said, as_json=json)
 
 
 def _status(settings: Any) -> dict[str, Any]:
@@ -76,10 +80,12 @@ def _status(settings: Any) -> dict[str, Any]:
 
 
 def _as_text(status: dict[str, Any]) -> str:
+    from dalsegno.cli.times import moment  # noqa: PLC0415 - not for --help
+
     lines = [f"Spark steps use {status['remote']}."] if status["remote"] else []
     for server in status["servers"]:
         kind = "" if server["is_current"] else ", with settings that are no longer those of steps"
-        since = server["started_at"][:16].replace("T", " ")
-        lines.append(f"A local Spark runs since {since} UTC on port {server['port']}{kind}.")
+        since = moment(datetime.fromisoformat(server["started_at"]))
+        lines.append(f"A local Spark runs since {since} on port {server['port']}{kind}.")
         lines.append(f"  processes {server['keeper']} (keeper) and {server['java']} (Java); log: {server['log']}")
     return "\n".join(lines) or "No local Spark is running. The first Spark step starts it."

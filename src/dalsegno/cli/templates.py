@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dalsegno.cli import completion
 from dalsegno.cli.output import show, tell_warnings
 from dalsegno.cli.running import opened_orchestrator
 from dalsegno.cli.runs import Json, SettingsFile
 
 if TYPE_CHECKING:
     from dalsegno.model.templates import JobTemplate
+    from dalsegno.operations.job_templates import PushedTemplate
 
-templates = typer.Typer(help="Step types made of others: job templates.", rich_markup_mode=None)
+templates = typer.Typer(help="Push, list and delete job templates: your own step types.", rich_markup_mode=None)
 
-JobType = Annotated[str, typer.Argument(metavar="TYPE", help="the template's job_type")]
-Version = Annotated[str | None, typer.Option(help="this version only")]
+JobType = Annotated[
+    str, typer.Argument(metavar="TYPE", help="The template's job_type.", autocompletion=completion.templates)
+]
+Version = Annotated[str | None, typer.Option(metavar="VERSION", help="Only this version.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,36 +30,45 @@ def register(app: typer.Typer) -> None:
 
 @templates.command("push")
 def push(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="a job template in YAML or JSON")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A job template in YAML or JSON.")],
+    json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Store job templates; one of the same type and version is replaced."""
-    with opened_orchestrator(settings) as orchestrator:
+    """Store job templates. They replace those of the same type and version."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         for file in files:
             pushed = orchestrator.templates.push(file.read_bytes(), file=str(file))
-            tell_warnings(pushed.warnings, file)
-            found = pushed.template
-            print(f"Pushed the job template {found.job_type}, version {found.version}: it runs as {found.step_type}.")
+            if not json:
+                tell_warnings(pushed.warnings, file)
+            show(pushed, _pushed, as_json=json)
 
 
 @templates.command("list")
 def list_templates(json: Json = False, settings: SettingsFile = None) -> None:
-    """List the job templates there are."""
+    """List job templates."""
     with opened_orchestrator(settings, as_json=json) as orchestrator:
         show(orchestrator.templates.all(), _lines, as_json=json)
 
 
 @templates.command("delete")
-def delete(job_type: JobType, version: Version = None, settings: SettingsFile = None) -> None:
-    """Remove a job template; steps made from it fail from then on."""
-    with opened_orchestrator(settings) as orchestrator:
+def delete(job_type: JobType, version: Version = None, json: Json = False, settings: SettingsFile = None) -> None:
+    """Delete a job template. Steps that use it fail from then on."""
+    with opened_orchestrator(settings, as_json=json) as orchestrator:
         orchestrator.templates.delete(job_type, version)
-        print(f"Removed the job template {job_type}.")
+        show({"deleted": job_type, "version": version}, _deleted, as_json=json)
+
+
+def _pushed(made: PushedTemplate) -> str:
+    found = made.template
+    return f"Pushed the job template {found.job_type}, version {found.version}: it runs as {found.step_type}."
+
+
+def _deleted(found: dict[str, str | None]) -> str:
+    return f"Deleted the job template {found['deleted']}."
 
 
 def _lines(found: list[JobTemplate]) -> str:
-    lines = (
-        f"{each.job_type}  version {each.version}, runs as {each.step_type}  {each.description or ''}".rstrip()
-        for each in found
-    )
-    return "\n".join(lines) or "None."
+    from dalsegno.cli.tables import table  # noqa: PLC0415 - not for --help
+
+    rows = [(each.job_type, str(each.version), each.step_type, each.description or "") for each in found]
+    return table(("TYPE", "VERSION", "RUNS AS", "DESCRIPTION"), rows, empty="There are no job templates.")

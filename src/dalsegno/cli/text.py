@@ -3,46 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from dalsegno.cli.colours import paint
 from dalsegno.cli.output import counted, size
-from dalsegno.clock import from_millis
-from dalsegno.model.captures import Capture, CapturedTable, ChangeKind, Checkpoint, Mode, Role
+from dalsegno.cli.tables import table
+from dalsegno.cli.times import moment, when
+from dalsegno.clock import from_millis, utc_now
+from dalsegno.model.captures import Capture, CapturedTable, Checkpoint, Role
 from dalsegno.model.snapshots import Position
 
 if TYPE_CHECKING:
     from dalsegno.capture.changes import Changes
     from dalsegno.capture.checking import CatalogReport
     from dalsegno.capture.lake import Cleaned, Committed
-    from dalsegno.capture.planning import TablePlan
     from dalsegno.capture.rebuilding import Rebuilt, RebuiltCheckpoint
-    from dalsegno.plan.forecast import Cost, Expiry
+    from dalsegno.model.tables import TableName
     from dalsegno.store import CheckpointPosition
 
-_BAR_WIDTH = 30
 _MANY = 8
-_MORE = "; what came later waits for the next capture"
-
-
-def moment(value: datetime | None) -> str:
-    return f"{value:%Y-%m-%d %H:%M} UTC" if value else "never"
-
-
-def number(count: int | None) -> str:
-    return "unknown" if count is None else f"{count:,}"
-
-
-def duration(seconds: float) -> str:
-    days, rest = divmod(int(seconds), 86400)
-    hours, rest = divmod(rest, 3600)
-    parts = [f"{days} d"] * bool(days) + [f"{hours} h"] * bool(hours) + [f"{rest // 60} min"] * bool(rest // 60)
-    return " ".join(parts[:2]) or f"{int(seconds)} s"
-
-
-def bar(amount: int, most: int) -> str:
-    filled = round(_BAR_WIDTH * amount / most) if most else 0
-    return "█" * max(filled, 1 if amount else 0)
+MORE = "; what came later waits for the next capture"
+_STATE_COLOURS = {"preparing": "cyan", "ready": "yellow", "committed": "green", "abandoned": "dim"}
 
 
 def place(position: Position | None) -> str:
@@ -73,7 +54,7 @@ def changes(made: Changes, start: str | None) -> str:
 def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_resumed: bool) -> Iterable[str]:
     details = captured.details
     if is_resumed:
-        yield f"{captured.table}: handed out again for {consumer}; it was neither committed nor abandoned."
+        yield f"{captured.table}: the pending capture of {consumer}, again; commit or abandon it."
     elif captured.is_full:
         yield f"{captured.table}: the whole table as of {place(captured.upto)}, for {consumer}."
     else:
@@ -83,7 +64,7 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
         yield "  It is the first capture of this consumer, so it begins at the earliest; choose with --from."
     yield f"  {'view' if captured.is_view else 'change table':<14} {captured.change_table}"
     if Role.BEFORE in captured.tables:
-        yield f"  as it was      {captured.tables[Role.BEFORE]}"
+        yield f"  before table   {captured.tables[Role.BEFORE]}"
     if captured.changes_view:
         yield f"  changed rows   {details.get('changes_view') or 'see dalsegno query'}"
     if Role.DELETED_KEYS in captured.tables:
@@ -91,24 +72,24 @@ def _captured(captured: CapturedTable, consumer: str, start: str | None, *, is_r
         yield f"  deleted keys   {captured.tables[Role.DELETED_KEYS]} ({keys})"
     if not captured.is_full:
         yield f"  snapshots      {details['captured_snapshots']:,} captured" + _skipped(details)
-        yield f"  up to          {place(captured.upto)}{_MORE * bool(details.get('has_more'))}"
+        yield f"  up to          {place(captured.upto)}{MORE * bool(details.get('has_more'))}"
     yield f"  to read        {_amounts(details)}"
     if details["before"]:
-        yield f"  and as it was  {_amounts(details['before'])}"
-    yield from _partition_lines(details["partitions"])
+        yield f"  and before     {_amounts(details['before'])}"
+    yield from partition_lines(details["partitions"])
     for name, values in details["ranges"].items():
         yield f"  {name:<14} {_range(values)}"
-    yield from _exactness(details.get("inexact_because"), details.get("may_be_more"))
+    yield from exactness(details.get("inexact_because"), details.get("may_be_more"))
     if details["schema_changed"]:
         yield "  schema         changed inside the range; the change table has the newest"
     yield f"  history        {details['pin']}"
 
 
-def _exactness(inexact_because: str | None, may_be_more: str | None) -> Iterable[str]:
+def exactness(inexact_because: str | None, may_be_more: str | None) -> Iterable[str]:
     if inexact_because:
-        yield f"  NOT EXACT      {inexact_because}"
+        yield f"  {paint('NOT EXACT', 'red')}      {inexact_because}"
     if may_be_more:
-        yield f"  may be more    {may_be_more}"
+        yield f"  may include    unchanged rows: {may_be_more}"
 
 
 def _amounts(details: Mapping[str, Any]) -> str:
@@ -124,7 +105,7 @@ def _skipped(details: Mapping[str, Any]) -> str:
     return f", {len(skipped):,} skipped: {said}{' …' * (len(skipped) > _MANY)}"
 
 
-def _partition_lines(partitions: Sequence[Mapping[str, Any]] | None) -> Iterable[str]:
+def partition_lines(partitions: Sequence[Mapping[str, Any]] | None) -> Iterable[str]:
     if partitions is None:
         yield "  partitions     not listed, there are many files; ask with --partitions"
         return
@@ -149,7 +130,9 @@ def _range(values: Mapping[str, Any]) -> str:
 
 def _nothing_new(made: Changes) -> Iterable[str]:
     for increment in made.increments:
-        skipped = f", {len(increment.snapshots)} skipped (no rows changed)" if increment.snapshots else ""
+        skipped = (
+            f"; {counted(len(increment.snapshots), 'snapshot')} without changed rows" if increment.snapshots else ""
+        )
         yield f"{increment.table}: nothing new for {made.consumer} since {place(increment.after)}{skipped}."
         if increment.is_first:
             yield f"  The consumer begins at {place(increment.upto)}: what comes after it is captured."
@@ -168,15 +151,15 @@ def committed(made: Committed) -> str:
 
 def settled(capture: Capture) -> str:
     said = f"Capture {capture.id} of {capture.consumer} is {capture.state}"
-    return f"{said}{', its change tables are gone' if capture.dropped_at else ''}."
+    return f"{said}{', its change tables are dropped' if capture.dropped_at else ''}."
 
 
 def cleaned(made: Cleaned, runs: int = 0, folders: int = 0) -> str:
-    lines = [f"Given up, its time was over: {each}" for each in made.abandoned]
-    lines += [f"Kept, though its time is over: {each}" for each in made.kept]
-    lines += [f"Removed the change tables of {each}" for each in made.dropped]
+    lines = [f"Abandoned an expired capture: {each}" for each in made.abandoned]
+    lines += [f"Kept an expired capture: {each}" for each in made.kept]
+    lines += [f"Dropped the change tables of {each}" for each in made.dropped]
     lines += [f"Removed what an audit left in {each}" for each in made.scratch]
-    lines += [f"Could not be removed: {problem}" for problem in made.left_over]
+    lines += [f"Could not remove: {problem}" for problem in made.left_over]
     if runs:
         lines.append(f"Deleted {counted(runs, 'run')} that ended long ago.")
     if folders:
@@ -185,22 +168,35 @@ def cleaned(made: Cleaned, runs: int = 0, folders: int = 0) -> str:
 
 
 def captures(found: Sequence[Capture]) -> str:
-    if not found:
-        return "No captures."
-    return "\n".join(
-        f"{each.id}  {each.state:<9}  {each.consumer}  {', '.join(str(c.table) for c in each.tables)}"
-        f"  made {moment(each.created_at)} by {each.created_by}"
+    now = utc_now()
+    rows = [
+        (
+            each.id,
+            paint(each.state, _STATE_COLOURS.get(each.state)),
+            each.consumer,
+            ", ".join(str(captured.table) for captured in each.tables),
+            when(each.created_at, now),
+            each.created_by,
+        )
         for each in found
-    )
+    ]
+    return table(("CAPTURE", "STATE", "CONSUMER", "TABLE", "CREATED", "BY"), rows, empty="There are no captures.")
 
 
 # Checkpoints.
 
 
 def marks(found: Sequence[CheckpointPosition]) -> str:
-    if not found:
-        return "No checkpoints yet: a consumer has one from its first commit on."
-    return "\n".join(f"{each.consumer}  {each.table}  {place(each.position)}" for each in found)
+    rows = [(each.consumer, str(each.table), *_place_cells(each.position)) for each in found]
+    empty = "There are no checkpoints. A consumer gets one with its first commit."
+    return table(("CONSUMER", "TABLE", "SNAPSHOT", "COMMITTED"), rows, empty=empty)
+
+
+def _place_cells(position: Position) -> tuple[str | None, str | None]:
+    """A position's snapshot, and when it was committed."""
+    if position.snapshot_id is None or position.timestamp_ms is None:
+        return "the beginning", None
+    return str(position.snapshot_id), moment(from_millis(position.timestamp_ms))
 
 
 def mark(found: CheckpointPosition) -> str:
@@ -212,7 +208,7 @@ def mark(found: CheckpointPosition) -> str:
         "branch": position.branch,
         "snapshot": position.snapshot_id or "before the first",
         "sequence": position.sequence_number,
-        "of": moment(from_millis(position.timestamp_ms) if position.timestamp_ms else None),
+        "committed": moment(from_millis(position.timestamp_ms) if position.timestamp_ms else None),
         "schema": position.schema_id,
         "moved": f"{moment(found.moved_at)} by {found.moved_by}: {found.reason}",
     }
@@ -227,13 +223,20 @@ def moved(checkpoint: Checkpoint) -> str:
 
 
 def history(found: Sequence[Checkpoint]) -> str:
-    if not found:
-        return "No checkpoint was ever moved."
-    return "\n".join(
-        f"{moment(each.moved_at)}  {each.moved_by}  {each.reason}{f' ({each.capture_id})' * bool(each.capture_id)}"
-        + "".join(f"\n    {table}  {place(position)}" for table, position in each.positions.items())
+    rows = [
+        (
+            moment(each.moved_at, seconds=True),
+            str(moved_table),
+            *_place_cells(position),
+            each.capture_id,
+            each.moved_by,
+            each.reason,
+        )
         for each in found
-    )
+        for moved_table, position in each.positions.items()
+    ]
+    headers = ("MOVED", "TABLE", "SNAPSHOT", "COMMITTED", "CAPTURE", "BY", "REASON")
+    return table(headers, rows, empty="The checkpoint was never moved.")
 
 
 def rebuilt(found: Rebuilt) -> str:
@@ -247,23 +250,23 @@ def _rebuilt(each: RebuiltCheckpoint, *, is_dry_run: bool) -> Iterable[str]:
     from dalsegno.capture.rebuilding import Action  # noqa: PLC0415 - whoever has one has loaded it
 
     whose = f"{each.consumer} on {each.table}"
-    told = f"capture {each.capture_id}, the newest of {each.captures:,}, in {', '.join(map(str, each.targets))}"
+    source = f"capture {each.capture_id}, the newest of {each.captures:,}, in {', '.join(map(str, each.targets))}"
     match each.action:
         case Action.SET:
             yield f"{whose}: {'would be' if is_dry_run else 'is'} set to {place(each.position)}"
         case Action.KEPT:
             yield f"{whose}: stays at {place(each.stored)}"
         case Action.REFUSED:
-            yield f"{whose}: REFUSED"
-    yield f"  by {told}"
+            yield f"{whose}: {paint('REFUSED', 'red')}"
+    yield f"  from {source}"
     if each.action is Action.SET and each.captures == 1:
-        yield "  It is the only one known, so there is nothing to tell whether its run wrote all that it should."
+        yield "  It is the only capture known, so nothing shows whether its run wrote everything."
     if each.action is Action.SET and each.stored is not None:
         yield f"  it was at {place(each.stored)}"
     if each.refusal:
         yield f"  {each.refusal['message']}"
         if each.refusal["hint"]:
-            yield f"  → {each.refusal['hint']}"
+            yield paint(f"  → {each.refusal['hint']}", "dim")
 
 
 # Catalogs.
@@ -273,106 +276,13 @@ def catalog_reports(found: Sequence[CatalogReport]) -> str:
     lines = []
     for report in found:
         lines.append(f"{report.catalog} ({report.type}): {'works' if report.works else 'does not work'}")
-        lines += [f"  {'yes' if each.works else 'NO ':<3}  {each.name:<9} {each.says}" for each in report.abilities]
+        lines += [f"  {_yes_or_no(each.works)}  {each.name:<9} {each.says}" for each in report.abilities]
     return "\n".join(lines)
 
 
-# Plans.
+def _yes_or_no(works: bool) -> str:
+    return paint("yes", "green") if works else f"{paint('NO', 'red')} "
 
 
-def plans(found: Sequence[TablePlan]) -> str:
-    return "\n\n".join("\n".join(_plan(each)) for each in found)
-
-
-def _plan(plan: TablePlan) -> Iterable[str]:
-    yield f"Plan for {plan.consumer} on {plan.table}, branch {plan.branch}. Nothing is created."
-    if plan.checkpoint is None:
-        yield f"  checkpoint     none yet: it would begin at {plan.start} (choose with --from)"
-    else:
-        yield f"  checkpoint     {place(plan.checkpoint)}"
-    end = place(plan.upto) if plan.upto else "nothing was written yet"
-    yield f"  up to          {end}{_MORE * bool(plan.has_more)}"
-    if plan.changes is not ChangeKind.ADDED:
-        yield f"  changes        {plan.changes}"
-    if plan.mode is Mode.VIEW:
-        yield "  mode           view: no change table would be made"
-    if plan.pending_capture:
-        yield f"  pending        capture {plan.pending_capture} would be handed out again"
-    if plan.refusal:
-        yield f"  REFUSED        {plan.refusal['message']}"
-        yield f"                 → {plan.refusal['hint']}"
-    yield from _exactness(plan.inexact_because, plan.may_be_more)
-    for kind, count in plan.snapshots.items():
-        yield f"  snapshots      {count:,} {kind}"
-    yield f"  behind         {_behind(plan)}"
-    yield ""
-    yield from _costs(plan)
-    yield from _plan_partitions(plan)
-    yield from _lateness(plan)
-    if plan.expiry is not None:
-        yield from _expiry(plan.expiry)
-
-
-def _behind(plan: TablePlan) -> str:
-    if plan.expiry is None:
-        return "unknown: " + ("the capture is refused" if plan.refusal else "no line of snapshots leads to here")
-    if plan.behind_seconds is None:
-        return "not at all: everything is processed"
-    amount = f", {number(plan.to_read.rows)} rows, {size(plan.to_read.bytes)}" if plan.to_read else ""
-    return f"{duration(plan.behind_seconds)}{amount} (the oldest is of {moment(plan.behind_since)})"
-
-
-def _costs(plan: TablePlan) -> Iterable[str]:
-    costs: list[tuple[str, Cost | None]] = [
-        ("this capture", plan.to_read),
-        (f"lookback {plan.lookback_days} d", plan.lookback),
-        ("full scan", plan.full_scan),
-    ]
-    most = max((cost.bytes or 0 for _, cost in costs if cost), default=0)
-    yield "  to be read:"
-    for name, cost in costs:
-        if cost is None:
-            why = plan.lookback_unknown_because if name.startswith("lookback") else "refused"
-            yield f"    {name:<14} unknown: {why}"
-        else:
-            yield _cost(name, cost, most)
-        if name == "this capture" and plan.before:
-            yield _cost("  as it was", plan.before, most)
-
-
-def _cost(name: str, cost: Cost, most: int) -> str:
-    amounts = f"{number(cost.files):>10} files {number(cost.rows):>15} rows {size(cost.bytes):>12}"
-    return f"    {name:<14} {amounts}  {bar(cost.bytes or 0, most)}"
-
-
-def _plan_partitions(plan: TablePlan) -> Iterable[str]:
-    if plan.partitions:
-        listed = [{"values": each.values, "novelty": each.novelty} for each in plan.partitions]
-        yield from _partition_lines(listed)
-
-
-def _lateness(plan: TablePlan) -> Iterable[str]:
-    if not plan.lateness:
-        return
-    yield f"  lateness of rows by {plan.event_time} (at most, by each file's oldest row):"
-    most = max(each.rows for each in plan.lateness)
-    for each in plan.lateness:
-        if each.rows:
-            yield f"    {each.label:<16} {each.rows:>15,} rows  {bar(each.rows, most)}"
-    if plan.missed_by_lookback:
-        yield f"    a lookback of {plan.lookback_days} days would miss up to {plan.missed_by_lookback:,} of them"
-
-
-def _expiry(found: Expiry) -> Iterable[str]:
-    days = timedelta(days=found.table_keeps_days)
-    if found.first_may_expire_at is None:
-        yield "  expiry         nothing unprocessed can expire"
-    else:
-        yield (
-            f"  expiry         the table keeps snapshots for {duration(days.total_seconds())}: the oldest unprocessed "
-            f"one may go from {moment(found.first_may_expire_at)} on"
-        )
-        if found.pinned_snapshots:
-            yield f"                 {found.pinned_snapshots:,} of them are pinned until {moment(found.pinned_until)}"
-        else:
-            yield "                 none is pinned; a capture pins them"
+def catalog_tables(found: Sequence[TableName]) -> str:
+    return table(("TABLE",), [(str(each),) for each in found], empty="There are no tables.")

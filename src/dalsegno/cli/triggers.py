@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dalsegno.cli import completion
 from dalsegno.cli.output import reporting, show
 from dalsegno.cli.runs import Json, SettingsFile
 from dalsegno.cli.workflows import SUFFIXES, read_file
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from dalsegno.model.workflow import Definition
     from dalsegno.operations.trigger_outlook import Outlook
 
-trigger = typer.Typer(help="See when triggers start runs.", rich_markup_mode=None)
+trigger = typer.Typer(help="Show when triggers start runs.", rich_markup_mode=None)
 
 
 def register(app: typer.Typer) -> None:
@@ -33,26 +34,36 @@ def _group() -> None:
 @trigger.command("test")
 def test(
     what: Annotated[
-        str, typer.Argument(metavar="FILE|WORKFLOW|CRON", help="a workflow's file, its id, or a cron line in quotes")
+        str,
+        typer.Argument(
+            metavar="FILE|WORKFLOW|CRON",
+            help="A workflow's file, its id, or a cron expression in quotes.",
+            autocompletion=completion.workflows,
+        ),
     ],
     timezone: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="such as Europe/Berlin; by default the trigger's own, or UTC")
+        str | None, typer.Option(metavar="ZONE", help="Such as Europe/Berlin. By default, the trigger's own, or UTC.")
     ] = None,
     at: Annotated[
-        str | None, typer.Option(metavar="MOMENT", help="as if it were then, UTC unless it says otherwise")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Show due times around this time instead of now. UTC unless it has an offset."
+        ),
     ] = None,
-    count: Annotated[int, typer.Option(min=1, max=1000, help="how many due times to each side")] = 5,
+    count: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="How many past and next due times.")] = 5,
     simulate: Annotated[
         bool,
-        typer.Option("--simulate", help="of incremental triggers: from the tables' history, the last starts"),
+        typer.Option(
+            "--simulate", help="Show when incremental triggers would have started runs, by the tables' history."
+        ),
     ] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """List triggers and the past and next due times of time triggers; or when incremental triggers would have run.
+    """List triggers, and past and next due times of time triggers.
 
-    Nothing is started, and no data is read. Where the clock is put forward or back, it says what becomes of times that
-    are skipped or come twice.
+    The command starts nothing. Where the clock is put forward or back, the list says what happens to times that are
+    skipped or come twice.
     """
     with reporting(as_json=json):
         from dalsegno.cli.evaluating import moment  # noqa: PLC0415 - not for --help

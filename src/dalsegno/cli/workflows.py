@@ -9,22 +9,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dalsegno.cli import completion
 from dalsegno.cli.output import reporting, to_json
 from dalsegno.clock import utc_now
 from dalsegno.errors import InvalidWorkflow, Problem, SettingsError, UnknownName
-from dalsegno.operations.json_values import problem_fields
 
 if TYPE_CHECKING:
     from dalsegno.model.workflow import Workflow
     from dalsegno.spec.problems import Problems
     from dalsegno.spec.workflows import ReadWorkflow
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE", help="a workflow in YAML or JSON; - is the standard input")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="A workflow in YAML or JSON; - reads standard input.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 #: What a workflow's file is called; an id may end so as well, but hardly does.
 SUFFIXES = (".yaml", ".yml", ".json")
 Templates = Annotated[
     list[str] | None,
-    typer.Option("--template", metavar="NAME", help="a job template that may be used as a type; repeatable"),
+    typer.Option(
+        "--template",
+        metavar="NAME",
+        help="Accept this job template as a step type. Repeatable.",
+        autocompletion=completion.templates,
+    ),
 ]
 
 
@@ -37,12 +43,12 @@ def register(app: typer.Typer) -> None:
 def validate(
     files: Files,
     templates: Templates = None,
-    json: Annotated[bool, typer.Option("--json", help="for machines")] = False,
+    json: Json = False,
 ) -> None:
     """Check workflows without storing them.
 
-    All problems of all files are told at once, each with its line and column. The exit code is 2 if there are any;
-    warnings are told, but do not count.
+    The command prints all problems of all files, each with line and column. The exit code is 2 if there are any.
+    Warnings do not count.
     """
     with reporting(as_json=json):
         reports = [_checked(file, templates or []) for file in files]
@@ -71,6 +77,8 @@ class _Report:
         return self.workflow is not None
 
     def plain(self) -> dict[str, Any]:
+        from dalsegno.operations.json_values import problem_fields  # noqa: PLC0415 - not for --help
+
         found = {
             "file": self.file,
             "valid": self.is_valid,
@@ -145,29 +153,38 @@ def read_file(file: str) -> bytes:
 
 def format_files(
     files: Files,
-    check: Annotated[bool, typer.Option("--check", help="change nothing; the exit code is 2 if a file would")] = False,
-    force: Annotated[bool, typer.Option("--force", help="write out anchors and aliases in full")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing. The exit code is 2 if a file would change.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Expand anchors and aliases.")] = False,
+    json: Json = False,
 ) -> None:
-    """Write workflows in the documented style.
+    """Format workflow files in the standard style.
 
-    Values and comments stay as they are; indentation, quotes and the order of fields become the same everywhere. JSON
-    stays JSON. The standard input is written to the standard output.
+    This changes indentation, quotes and the order of fields, never values or comments. JSON stays JSON. With - it reads
+    standard input and writes standard output.
     """
     from dalsegno.spec.formatting import formatted  # noqa: PLC0415 - PyYAML is not for --help
 
     changed = []
-    with reporting():
+    text: str | None = None
+    with reporting(as_json=json):
         for file in files:
             before = read_file(file)
             after = formatted(before, file=file, force=force).encode()
             if file == "-" and not check:
-                sys.stdout.write(after.decode())
+                text = after.decode()
+                if not json:
+                    sys.stdout.write(text)
             elif after != before:
                 changed.append(file)
                 if not check:
                     Path(file).write_bytes(after)
-    for file in changed:
-        print(f"{'would change' if check else 'changed'} {file}")
+    if json:
+        print(to_json({"changed": changed, "is_written": not check, "text": text}))
+    else:
+        for file in changed:
+            print(f"{'would change' if check else 'changed'} {file}")
     if check and changed:
         raise typer.Exit(2)
 

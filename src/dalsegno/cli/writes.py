@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dalsegno.cli import completion
 from dalsegno.cli.output import opened, show
 from dalsegno.cli.runs import Json, SettingsFile
 
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
     from dalsegno.operations.resolving import Resolved
     from dalsegno.operations.undoing import Undone
 
-CaptureId = Annotated[str, typer.Argument(metavar="CAPTURE", help="its id, or the beginning of it")]
-Step = Annotated[str | None, typer.Option(metavar="STEP", help="only the work of this step")]
+CaptureId = Annotated[
+    str,
+    typer.Argument(
+        metavar="CAPTURE", help="The capture's id, or how it begins.", autocompletion=completion.pending_captures
+    ),
+]
+Step = Annotated[str | None, typer.Option(metavar="STEP", help="Only the work of this step.")]
 _LONGEST = 100
 
 
@@ -27,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def writes(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
-    """Show what steps have written behind a capture, statement by statement."""
+    """Show what steps wrote for a capture, statement by statement."""
     with opened(settings, as_json=json) as lake:
         from dalsegno.operations.resolving import work_behind  # noqa: PLC0415 - slow import
 
@@ -37,15 +43,15 @@ def writes(capture_id: CaptureId, json: Json = False, settings: SettingsFile = N
 def resolve(
     capture_id: CaptureId,
     written: Annotated[
-        bool | None, typer.Option("--written/--not-written", help="whether the statement in doubt was executed")
+        bool | None, typer.Option("--written/--not-written", help="Whether the statement in doubt was executed.")
     ] = None,
     step: Step = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Say whether a statement in doubt was executed.
+    """Resolve a statement in doubt: say whether it was executed.
 
-    A step stops where nobody can tell whether a statement has written: look at its target, then say so.
+    A step stops if dalsegno cannot prove whether a statement wrote. Look at its target, then resolve it.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.errors import UserError  # noqa: PLC0415
@@ -63,15 +69,15 @@ def undo(
     capture_id: CaptureId,
     step: Step = None,
     leave_rows: Annotated[
-        bool, typer.Option("--leave-rows", help="roll nothing back, only forget that it was written")
+        bool, typer.Option("--leave-rows", help="Do not roll back the targets; only forget that the steps wrote.")
     ] = False,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Roll back what was written behind a capture.
+    """Roll back what steps wrote for a capture.
 
-    Each target goes back to the snapshot that it had before, if nobody else has written to it since and no consumer has
-    captured what would go. The capture stays: the next run processes it anew.
+    Each target returns to its earlier snapshot, unless others have written to it since or a consumer has captured those
+    rows. The capture stays pending: the next run processes it again.
     """
     with opened(settings, as_json=json) as lake:
         from dalsegno.operations.undoing import undo as undo_it  # noqa: PLC0415 - slow import
@@ -81,12 +87,12 @@ def undo(
 
 def _work(units: Sequence[WorkUnit]) -> str:
     if not units:
-        return "Nothing was begun behind this capture."
+        return "No step has written for this capture."
     return "\n".join(line for unit in units for line in (_heading(unit), *map(_statement, unit.statements)))
 
 
 def _heading(unit: WorkUnit) -> str:
-    from dalsegno.cli.text import moment  # noqa: PLC0415 - slow import
+    from dalsegno.cli.times import moment  # noqa: PLC0415 - not for --help
 
     return f"{unit.name}: {unit.state.value}, begun by {unit.begun_by} at {moment(unit.created_at)}"
 
@@ -101,14 +107,14 @@ def _statement(each: Statement) -> str:
 
 def _resolved(made: Resolved) -> str:
     if not made.statements:
-        return f"The targets can tell what step {made.step!r} has written: the next run, or a restart, asks them."
+        return f"The targets prove what step {made.step!r} has written: the next run, or a restart, asks them."
     numbers = ", ".join(str(each.number) for each in made.statements)
     state = made.statements[0].state.value
     return f"Statement {numbers} of step {made.step!r} counts as {state}. The next run, or a restart, resumes there."
 
 
 def _undone(made: Undone) -> str:
-    lines = [f"Taken back behind capture {made.capture_id}: {', '.join(made.steps)}."]
+    lines = [f"Rolled back for capture {made.capture_id}: {', '.join(made.steps)}."]
     lines += [f"  {each.target}: {', '.join(each.moves)}" for each in made.targets]
-    lines += [f"  stays as it is: {each}" for each in made.stays]
-    return "\n".join([*lines, "The next run processes the capture anew."])
+    lines += [f"  not rolled back: {each}" for each in made.stays]
+    return "\n".join([*lines, "The next run processes the capture again."])

@@ -22,6 +22,8 @@ from dalsegno.triggers.operations import all_views
 class LastRun:
     number: int
     status: RunStatus
+    #: Why it did not succeed, or that there was nothing new.
+    reason: str | None
     created_at: datetime
     ended_at: datetime | None
 
@@ -102,7 +104,9 @@ def _last_runs(connection: Connection) -> dict[str, LastRun]:
         .scalar_subquery()
     )
     return {
-        row["workflow_id"]: LastRun(row["number"], RunStatus(row["status"]), row["created_at"], row["ended_at"])
+        row["workflow_id"]: LastRun(
+            row["number"], RunStatus(row["status"]), row["reason"], row["created_at"], row["ended_at"]
+        )
         for row in runs.run_rows(connection, newest)
     }
 

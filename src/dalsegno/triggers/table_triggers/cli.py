@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 
 from dalsegno.cli.output import counted, size
+from dalsegno.cli.times import moment
 from dalsegno.triggers.table_triggers.operations import SimulatedTrigger, TableTriggerView, TableView
 
 _LIMITS = ("min_snapshots", "min_files", "min_rows", "min_bytes")
@@ -20,10 +20,10 @@ def lines(view: TableTriggerView | SimulatedTrigger, workflow_id: str | None) ->
     if view.since is None:
         yield "  nothing was committed"
         return
-    yield f"  since {_moment(view.since)}: {counted(view.commits, 'commit')} to process, {_starts(view)}"
+    yield f"  since {moment(view.since, seconds=True)}: {counted(view.commits, 'commit')} to process, {_starts(view)}"
     for start in view.latest:
         for number, table in enumerate(start.unprocessed):
-            yield f"  {_moment(start.started_at) if number == 0 else '':<23}  {_table(table)}"
+            yield f"  {moment(start.started_at, seconds=True) if number == 0 else '':<23}  {_table(table)}"
 
 
 def _title(each: SimulatedTrigger) -> str:
@@ -38,10 +38,6 @@ def _starts(each: SimulatedTrigger) -> str:
         return "no run would have been started"
     shown = f"; the last {len(each.latest)}" if len(each.latest) < each.starts else ""
     return f"{counted(each.starts, 'run')} would have been started{shown}:"
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _table(table: TableView) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from dalsegno.cli.tables import table
 from dalsegno.triggers.time_triggers.operations import DueView, TimeTriggerView
 
 #: So many times in one place are named.
@@ -13,12 +14,12 @@ _FEW = 3
 
 def lines(view: TimeTriggerView, workflow_id: str | None) -> Iterator[str]:
     yield _title(view, has_workflow=workflow_id is not None)
-    width = max((len(_local(due)) for due in (*view.past, *view.next)), default=0)
-    for name, found in (("past", view.past), ("next", view.next)):
-        if not found:
-            yield f"  {name}  never"
-        for number, due in enumerate(found):
-            yield f"  {name if number == 0 else '':<4}  {_line(due, view, width)}"
+    rows = [
+        _row(name if number == 0 else "", due, view)
+        for name, found in (("past", view.past), ("next", view.next))
+        for number, due in enumerate(found or [None])
+    ]
+    yield table(("", "DUE", "UTC", "STARTS", "CLOCK"), rows, indent="  ")
 
 
 def _title(each: TimeTriggerView, *, has_workflow: bool) -> str:
@@ -37,10 +38,12 @@ _CATCH_UP = {
 }
 
 
-def _line(due: DueView, each: TimeTriggerView, width: int) -> str:
+def _row(name: str, due: DueView | None, each: TimeTriggerView) -> tuple[str, ...]:
+    if due is None:
+        return name, "never", "", "", ""
     utc = f"{due.due_at:%Y-%m-%d} {_clock(due.due_at)} UTC"
-    start = f"starts at {due.start_at:%H:%M:%S}" if due.start_at != due.due_at else ""
-    return "  ".join(filter(None, (f"{_local(due):<{width}}", utc, start, _odd(due, each))))
+    start = f"at {due.start_at:%H:%M:%S} UTC" if due.start_at != due.due_at else ""
+    return name, _local(due), utc, start, _odd(due, each)
 
 
 def _local(due: DueView) -> str:
