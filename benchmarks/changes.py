@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from dalsegno import Changes, Lake
 from dalsegno.iceberg.catalogs import spark_configuration
-from dalsegno.spark.session import local_session
+from tests.local_spark import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

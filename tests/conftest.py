@@ -52,7 +52,7 @@ def uncaptured(config: pytest.Config) -> AbstractContextManager[None]:
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """A session with Iceberg and the JDBC drivers; `tests.services.catalogs.add_catalog` adds catalogs."""
     from dalsegno.spark.jars import POSTGRES_JDBC, SQLITE_JDBC
-    from dalsegno.spark.session import local_session
+    from tests.local_spark import local_session
 
     with uncaptured(pytestconfig):
         session = local_session({}, app_name="dalsegno-tests", packages=(SQLITE_JDBC, POSTGRES_JDBC))

@@ -7,7 +7,7 @@ in the step: a capture made by hand would stand in the way of the next run.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -82,3 +82,19 @@ def _line(action: Action, step_id: str, block: str) -> str:
     lines = " and ".join(f"'{name}: {value}'" for name, value in options.items() if value is not None)
     without = "".join(f" and remove {name!r}" for name, value in options.items() if value is None)
     return f"in step {step_id!r} write {lines} under {block}{without}, then push the workflow"
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that is most like this one; None if none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only mistakes need it
+
+    found = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Collection[str], otherwise: str | None = None) -> str:
+    """A hint that names the closest one; if none is near it lists all, or says something else."""
+    near = closest(name, known)
+    if near is not None:
+        return f"Did you mean {near!r}?"
+    return otherwise or f"Known are: {', '.join(sorted(known))}."

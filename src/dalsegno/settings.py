@@ -7,7 +7,6 @@ folder ``.dalsegno`` beside the user: a SQLite store, and a catalog ``lake`` on 
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import SettingsError, UnknownName
+from dalsegno.hints import did_you_mean
 
 FILE_NAME = "dalsegno.toml"
 ENVIRONMENT_PREFIX = "DALSEGNO_"
@@ -411,9 +411,7 @@ def _names(kind: type) -> set[str]:
 
 def _refuse_unknown(values: Mapping[str, Any], known: set[str], where: str) -> None:
     for name in values.keys() - known:
-        close = difflib.get_close_matches(name, known, n=1)
-        meant = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(sorted(known))}."
-        raise SettingsError(f"{where}: there is no setting {name!r}.", hint=meant)
+        raise SettingsError(f"{where}: there is no setting {name!r}.", hint=did_you_mean(name, known))
 
 
 def _checked(kind: type, values: Mapping[str, Any], where: str) -> dict[str, Any]:

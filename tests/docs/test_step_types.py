@@ -8,15 +8,14 @@ from textwrap import indent
 import pytest
 
 from dalsegno.clock import utc_now
-from dalsegno.spec.blocks import BLOCKS
-from dalsegno.spec.reading.context import STEP_TYPES, StepTypes, block_of
+from dalsegno.spec.reading.context import StepTypes
 from dalsegno.spec.step_outputs import OF_BOTH_ENDS, OF_CAPTURE, OF_RANGE, OF_SOURCE
+from dalsegno.spec.step_types import STEP_TYPES
 from dalsegno.spec.workflows import read
-from dalsegno.steps.registry import BUILT_IN, ELSEWHERE
 from tests.docs.markdown import ROOT, Block, parts, section
 
 PAGE = (ROOT / "docs" / "reference" / "steps.md").read_text(encoding="utf-8")
-RUN_HERE = [name for name in STEP_TYPES if name.lower() not in ELSEWHERE]
+RUN_HERE = [each.name for each in STEP_TYPES.values() if each.runner]
 EXAMPLES = [part for part in parts(PAGE) if isinstance(part, Block) and part.text.startswith("- job:")]
 
 
@@ -26,24 +25,23 @@ def names_in_tables(text: str) -> set[str]:
     return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
 
 
-def test_the_registry_has_what_the_language_has() -> None:
-    assert {name.lower() for name in RUN_HERE} == {*BUILT_IN, "noop", "sleep"}
-
-
 @pytest.mark.parametrize("name", RUN_HERE)
 def test_type(name: str) -> None:
     described = section(PAGE, f"## {name}")
     assert f"type: {name}\n" in described, f"steps.md has no section '## {name}' with an example"
     assert re.search(r"\*\*Outputs?", described)
     assert described.index("```yaml") < (described + "\n|").index("\n|"), "the example comes first"
-    if (block := block_of(name)) is None:
+    known = STEP_TYPES[name.lower()]
+    block_name = f"`{known.block}`" if known.block else "–"
+    assert f"| [{name}](#{name.lower()}) | {block_name} | {known.summary} |" in PAGE
+    if (block := known.fields) is None:
         return
     # A table of one type may refer to that of another.
     documented = names_in_tables(described) | (
         names_in_tables(section(PAGE, "## IpCapture")) if name == "ICDC" else set()
     )
-    fields = dict(BLOCKS[block])
-    for field in BLOCKS[block].values():
+    fields = dict(block)
+    for field in block.values():
         fields |= field.fields
     also = set(re.findall(r"also `(\w+)`", described))
     assert set(fields) <= documented | also

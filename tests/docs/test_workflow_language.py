@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dalsegno.spec.formatting import formatted
-from dalsegno.spec.reading.context import STEP_TYPES
 from dalsegno.spec.schema import workflow_schema
+from dalsegno.spec.step_types import STEP_TYPES
 from tests.docs.markdown import ROOT, Block, parts, prose
 
 PAGE = (ROOT / "docs" / "reference" / "workflow-language.md").read_text(encoding="utf-8")
@@ -31,8 +31,8 @@ def test_every_field_is_described() -> None:
 
 
 def test_every_type_is_listed() -> None:
-    for name in STEP_TYPES:
-        assert re.search(rf"\b{name}\b", PAGE), name
+    for each in STEP_TYPES.values():
+        assert re.search(rf"\b{each.name}\b", PAGE), each.name
 
 
 @pytest.mark.parametrize(

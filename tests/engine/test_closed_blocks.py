@@ -9,7 +9,7 @@ import pytest
 from dalsegno.engine.given_names import refuse_hiding
 from dalsegno.errors import ParamError
 from dalsegno.model.runs import RestartFrom
-from dalsegno.spec.reading.context import STEP_TYPES, block_of
+from dalsegno.spec.step_types import STEP_TYPES, block_of
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, foreach, noop, shell, step, subworkflow
 
 EVIL = "echo evil >> out"
@@ -66,7 +66,7 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in STEP_TYPES if block_of(kind)])
+@pytest.mark.parametrize("kind", [each.name for each in STEP_TYPES.values() if each.has_block])
 def test_the_block_of_every_type_is_closed(place: Place, kind: str) -> None:
     name, field = block_of(kind) or "", FIELDS.get(kind.lower(), "script")
     (place.folder / "1").write_text("{}")

@@ -227,6 +227,31 @@ def test_restart_that_skips(place: Place) -> None:
     assert place.statuses() == {"a": "SKIPPED", "b": "SUCCEEDED"}
 
 
+CHAIN: list[tuple[str, tuple[str, ...]]] = [("a", ("b",)), ("b", ("c",)), ("c", ())]
+
+
+@pytest.mark.parametrize("restart", [RestartFrom.BEGINNING, RestartFrom.INCOMPLETE])
+def test_a_skipped_step_waits_for_its_turn(place: Place, restart: RestartFrom) -> None:
+    """Whether or not the run has reached it before: what follows it comes after what is before it."""
+    echo = f"echo $STEP >> {place.folder}/out; test -e {place.folder}/mended"
+    steps = [shell(each, echo.replace("$STEP", each), *then, retry_policy=NO_RETRY) for each, then in CHAIN]
+    place.push("w", *steps)
+    failed = place.run("w")
+    (place.folder / "mended").touch()
+    assert place.finish(place.orchestrator.restart(failed.id, restart=restart, skip=["b"])).status is SUCCEEDED
+    assert place.statuses() == {"a": "SUCCEEDED", "b": "SKIPPED", "c": "SUCCEEDED"}
+    assert place.lines() == ["a", "a", "c"]
+
+
+def test_restart_that_skips_all_that_is_left(place: Place) -> None:
+    place.push("w", noop("a", "b"), shell("b", "exit 1", retry_policy=NO_RETRY))
+    failed = place.run("w")
+    restarted = place.orchestrator.restart(failed.id, skip=["b"])
+    assert restarted.status is SUCCEEDED
+    assert place.statuses() == {"a": "SUCCEEDED", "b": "SKIPPED"}
+    assert place.run("w").number == 2
+
+
 def test_restart_of_failed_iterations(place: Place) -> None:
     body = [
         shell(

@@ -264,7 +264,7 @@ def test_what_a_step_of_a_subworkflow_processes(either_place: Place, lake: Lake)
             row = run_queries.numbered(connection, "child", number)
         assert row is not None
         blueprint = orchestrator.versions.named("child", "active")
-        consumed = consumed_by(orchestrator.store, orchestrator.versions.named, row, blueprint, row["id"], "inside")
+        consumed = consumed_by(orchestrator.store, orchestrator.versions, row, blueprint, row["id"], "inside")
         assert [each.id for each in consumed.captures] == [done.id]
         found.add(consumed.place)
     assert len(found) == 2

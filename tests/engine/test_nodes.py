@@ -49,7 +49,7 @@ class Member:
     def __post_init__(self) -> None:
         self.node = Node(self.place.orchestrator.store, host=self.host, stopwatch=self.stopwatch)
         self.node.join(NOW)
-        self.ledger = Ledger(self.place.orchestrator.store, self.node.id, self.place.orchestrator.versions.blueprint)
+        self.ledger = Ledger(self.place.orchestrator.store, self.node.id, self.place.orchestrator.versions)
 
     def claim(self, capacity: int = 10) -> tuple[Claim, ...]:
         return self.ledger.claim_due(NOW, capacity=capacity).claims

@@ -19,7 +19,7 @@ from typing import Any
 
 import grpc
 
-from dalsegno.engine import run_transaction
+from dalsegno.engine import checkpoint_moves
 from dalsegno.iceberg import publishing
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session
@@ -225,7 +225,7 @@ def injected(injection: Injection) -> Iterator[Injection]:
         _now.remove(injection)
 
 
-_commit: Callable[..., Any] = vars(run_transaction)["commit"]
+_commit: Callable[..., Any] = vars(checkpoint_moves)["commit"]
 
 
 def kill_at_commit(*, nth: int, is_after: bool) -> None:
@@ -242,4 +242,4 @@ def kill_at_commit(*, nth: int, is_after: bool) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return done
 
-    vars(run_transaction)["commit"] = commit
+    vars(checkpoint_moves)["commit"] = commit

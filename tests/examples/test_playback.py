@@ -21,7 +21,7 @@ from tests.conftest import SHORT_LIVED, warm_spark
 pytestmark = pytest.mark.spark
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "playback"
-FIRST, DAYS_BEFORE, RUNS = date(2026, 1, 1), 24, 1
+FIRST, DAYS_BEFORE, RUNS = date(2026, 1, 1), 24, 2
 EVENTS = 3000
 
 

@@ -73,7 +73,7 @@ def test_an_overwrite_of_nothing_is_stepped_over(place: Place) -> None:
         source.sql("insert overwrite {t} select 1, 'z' where false")
     finally:
         place.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
-    assert source.operations[-1] in ("overwrite", "append")
+    assert source.operations == ["append"], "Spark makes no snapshot of it"
     assert not source.capture()
     source.insert("2, 'b'")
     assert source.taken() == rows((2, "b"))

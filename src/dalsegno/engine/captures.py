@@ -7,13 +7,14 @@ behind it, and a capture has one holder.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection
 
 from dalsegno.engine.blueprints import Blueprint
+from dalsegno.engine.ports import Versions
 from dalsegno.engine.scopes import run_definitions
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.model.captures import Capture, CaptureState, actor_of_run
@@ -26,7 +27,6 @@ from dalsegno.spec.captures import is_commit
 from dalsegno.store import Store, capture_queries, captures, flows, run_queries
 from dalsegno.store.settling import is_of, is_open
 
-BlueprintOf = Callable[[str, str], Blueprint]
 #: How a run was started of which a person chose the parameters.
 _MANUAL = "MANUAL"
 
@@ -85,7 +85,7 @@ NOTHING = Consumed()
 
 def consumed_by(
     store: Store,
-    blueprint_of: BlueprintOf,
+    versions: Versions,
     run: Mapping[str, Any],
     blueprint: Blueprint,
     flow_id: str,
@@ -121,7 +121,7 @@ def consumed_by(
                 known = capture_queries.named(connection, ids) if ids else []
                 return Consumed(tuple(known), place, tuple(inputs), tuple(levels), found) if known else NOTHING
             called, flow_id, step_id = run, run["parent_flow"], run["parent_step"]
-            run, blueprint = parent, blueprint_of(parent["workflow_id"], str(parent["version"]))
+            run, blueprint = parent, versions.blueprint(parent["workflow_id"], parent["version"])
             inputs.append(_values(_given(called, blueprint, step_id)))
             levels.append(Level(run, blueprint, step_id))
             place = f"{_place(run, flow_id, step_id)}/{place}"

@@ -50,7 +50,7 @@ _PATIENCE_SECONDS = 20.0
 class _Working:
     """A claimed step, until its report is saved."""
 
-    signals: StopFlags
+    stop_flags: StopFlags
     fence: int
     is_done: bool = False
 
@@ -228,14 +228,14 @@ class Engine:
     def _handle(self, pool: ThreadPoolExecutor, recorded: Recorded) -> None:
         for key in recorded.to_end:
             if key in self._working:
-                self._working[key].signals.end.set()
+                self._working[key].stop_flags.end.set()
         self._unseen = self._unseen or bool(recorded.ended)
         self._has_messages = self._has_messages or recorded.has_sent
         self._has_backlog = self._has_backlog or recorded.has_backlog
         if recorded.next_due is not None:
             self._next_due = min(recorded.next_due, self._next_due or recorded.next_due)
         for capture_id in recorded.committed:
-            pool.submit(self.worker.tidy_up, capture_id)
+            pool.submit(self.worker.context.host.tidy_up, capture_id)
         for claim in recorded.claims:
             signals = StopFlags(is_to_leave=self._is_to_leave(), sign_file=self._membership.sign_file)
             if claim.state.ending is not None:
@@ -249,7 +249,7 @@ class Engine:
         return lambda: membership.is_over or self._leave.is_set()
 
     def _work(self, claim: Claim, working: _Working) -> None:
-        report = self.worker.work(claim, working.signals, partial(self._note, working.signals))
+        report = self.worker.work(claim, working.stop_flags, partial(self._note, working.stop_flags))
         working.is_done = True
         self._events.put(report)
 
@@ -274,7 +274,7 @@ class Engine:
         self._unseen = True
         for flow_id, step_id in seen.to_end:
             if (flow_id, step_id) in self._working:
-                self._working[flow_id, step_id].signals.end.set()
+                self._working[flow_id, step_id].stop_flags.end.set()
         self._has_messages = self._has_messages or seen.has_messages
         self._next_due = seen.next_due
         # A claim that was saved although the store said otherwise has no worker.

@@ -54,7 +54,7 @@ def launch(
     )
     run.flows[flow_id] = below
     run.iterations[flow_id] = _params(transaction, run, flow, step_id, index, update)
-    transaction.new_flows.append(flow_row(below, transaction.now, to_stored(run.iterations[flow_id])))
+    transaction.writes.new_flows.append(flow_row(below, transaction.now, to_stored(run.iterations[flow_id])))
     transaction.waiting.append((run, below, Began(), StepUpdate()))
 
 
@@ -72,6 +72,14 @@ def _loop(transaction: RunTransaction, run: OpenRun, flow_id: str, step_id: str,
         row = None if update.params is not None else run_queries.step_row(transaction.connection, flow_id, step_id)
         run.loops[key] = from_stored(update.params or (row and row["params"]) or {})
     return run.loops[key]
+
+
+def forget(run: OpenRun, flow: Flow) -> None:
+    """Nothing of an iteration that has ended is needed any longer."""
+    del run.flows[flow.id]
+    run.iterations.pop(flow.id, None)
+    for inner in flow.steps:
+        run.loops.pop((flow.id, inner), None)
 
 
 def failed(transaction: RunTransaction, flow: Flow) -> dict[str, tuple[int, ...]]:

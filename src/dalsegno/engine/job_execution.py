@@ -25,33 +25,28 @@ from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import retry_policy_of
 from dalsegno.spec.params.outputs import apply_outputs
 from dalsegno.spec.params.stored import to_stored
+from dalsegno.spec.step_types import records_work
+from dalsegno.steps.contract import Runner, WithoutJob
 from dalsegno.steps.outputs import SIGNALS, signals_in
 
 log = logging.getLogger(__name__)
-
-#: The type whose runner records its work itself, statement by statement.
-_SPARK = "spark"
 
 
 class JobExecution(StepExecution):
     step: JobStep
 
     def execute(self) -> Report:
-        match self.step.type.lower():
-            case "noop":
-                found = self.scope().evaluate()
-                return self.ended(Succeeded(), params=to_stored(found.params))
-            case "sleep":
-                return self._sleep()
-        if self.state.ending is not None:
-            return self._end_job()
         runner = self.context.jobs.runner(self.step.type)
+        if isinstance(runner, WithoutJob):
+            return self._execute_nothing(runner)
+        if self.state.ending is not None:
+            return self._end_job(runner)
         found = self.scope(raw=runner.raw).evaluate()
         self.retries = self._retries()
         known = self.memory
         consumed = self._consumed()
         log_of_work = self._log_of_work(consumed)
-        if log_of_work is not None and known.handle is None and self.step.type.lower() != _SPARK:
+        if log_of_work is not None and known.handle is None and not records_work(self.step.type):
             if replaces(consumed.captures):
                 refuse_untrusted(self.run.workflow_id, self.step.id, self.step.type, full_refresh_of(self.run.row))
             log_of_work.note_job(self.step.type)
@@ -65,7 +60,7 @@ class JobExecution(StepExecution):
             pushed_files(self.context.scopes, self.run, self.flow, self.step, self.now),
             consumed,
             log_of_work,
-            self.signals,
+            self.stop_flags,
             self.note,
         )
         if isinstance(outcome, Left):
@@ -86,7 +81,8 @@ class JobExecution(StepExecution):
         if self.step.id in self.run.blueprint.captures_and_commits:
             return NOTHING
         store = self.context.store
-        found = consumed_by(store, self.context.blueprint, self.run.row, self.run.blueprint, self.flow.id, self.step.id)
+        versions = self.context.host.versions
+        found = consumed_by(store, versions, self.run.row, self.run.blueprint, self.flow.id, self.step.id)
         if found.captures and not is_held(found):
             with store.database.writing() as connection:
                 hold(connection, found)
@@ -100,7 +96,7 @@ class JobExecution(StepExecution):
             consumed,
             self.flow.id,
             self.scope().definitions,
-            self.context.blueprint,
+            self.context.host.versions,
             self.context.scopes.expressions,
         )
 
@@ -112,9 +108,8 @@ class JobExecution(StepExecution):
             log.warning("step %s: retry_policy has no value, so the default counts: %s", self.step.id, error)
             return Retries()
 
-    def _end_job(self) -> Report:
+    def _end_job(self, runner: Runner) -> Report:
         """The step is to be ended, and whoever had it is gone: end what it left behind."""
-        runner = self.context.jobs.runner(self.step.type)
         # Without a handle, too: it may have died after it began the job, and before that was stored.
         if self.state.fence > 1:
             found: Evaluated | None = None
@@ -124,11 +119,14 @@ class JobExecution(StepExecution):
             self.context.jobs.cancel(runner, self.claim, self.memory.handle, found)
         return self.ended(Stopped())
 
-    def _sleep(self) -> Report:
+    def _execute_nothing(self, runner: WithoutJob) -> Report:
+        """End the step at once, or let it wait without a worker."""
         if self.memory.handle is not None:
             return self.ended(Succeeded())
-        found = self.scope().evaluate()
-        seconds = found.params["sleep_seconds"].value if "sleep_seconds" in found.params else 3
-        until = self.now + timedelta(seconds=float(str(seconds)))
+        found = self.scope(raw=runner.raw).evaluate()
+        seconds = runner.seconds_to_wait({name: param.value for name, param in found.params.items()})
         stored = to_stored(found.params)
+        if seconds is None:
+            return self.ended(Succeeded(), params=stored)
+        until = self.now + timedelta(seconds=seconds)
         return self.waits({"until": until.isoformat()}, until=until, params=stored, deadline=self.deadline())

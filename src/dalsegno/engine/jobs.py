@@ -26,7 +26,7 @@ from dalsegno.spec.params.context import Evaluated
 from dalsegno.spec.params.durations import timeout_of
 from dalsegno.spec.params.evaluation import Scope
 from dalsegno.steps import supervision
-from dalsegno.steps.contract import Executing, FilledText, Finished, Progress, Runner, Running, Started, Work
+from dalsegno.steps.contract import AnyRunner, Executing, FilledText, Finished, Progress, Runner, Running, Started, Work
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Jobs:
     """The runners there are, and where their jobs keep their files."""
 
     settings: Settings
-    runner: Callable[[str], Runner]
+    runner: Callable[[str], AnyRunner]
     clock: Callable[[], datetime]
     folder: JobsFolder
 

@@ -1,4 +1,7 @@
-"""The one way to change a run: what happened goes in, one transaction saves what follows.
+"""How a run goes on: what happened goes in, one transaction saves what follows.
+
+Whoever starts a run or ends it from outside only leaves its row or a message in the store (``operations``); a ledger
+acts on it (``deliver``).
 
 A ledger remembers open flows, so that the end of a step costs the same whether ten or ten thousand others have ended
 before. What it remembers holds for one revision of the run: if another process has changed the run since, it is read
@@ -17,8 +20,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dalsegno.engine import admitting
-from dalsegno.engine.blueprints import Blueprints
 from dalsegno.engine.claiming import claim_ready, claim_what_follows, take_over
+from dalsegno.engine.ports import Versions
 from dalsegno.engine.records import OpenRun, Recorded, Report
 from dalsegno.engine.run_transaction import RunTransaction
 from dalsegno.model.messages import Admit
@@ -51,7 +54,7 @@ class Ledger:
         self,
         store: Store,
         node_id: str,
-        blueprints: Blueprints,
+        versions: Versions,
         roots: Sequence[str] | None = None,
         stopwatch: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -60,7 +63,7 @@ class Ledger:
         #: Whose steps may be claimed: of these runs and what belongs to them; None: of all.
         self.roots = roots
         self.node_id = node_id
-        self.blueprints = blueprints
+        self.versions = versions
         #: Those that were asked for last come last.
         self._known: dict[str, OpenRun] = {}
 
@@ -86,10 +89,9 @@ class Ledger:
         page = max(4 * capacity, 100)
         with self._transaction(now) as transaction:
             skip = 0
-            while len(transaction.claims) < capacity:
+            while len(transaction.claiming.claims) < capacity:
                 found = queue.due(transaction.connection, now, roots=self.roots, limit=page, skip=skip)
-                for run_id, flow_id, step_id in found:
-                    transaction.ready.append((run_id, flow_id, step_id))
+                transaction.claiming.ready += [(run_id, flow_id, step_id) for run_id, flow_id, step_id in found]
                 claim_ready(transaction, capacity)
                 skip += len(found)
                 if len(found) < page:
@@ -128,7 +130,7 @@ class Ledger:
         transaction: RunTransaction | None = None
         try:
             with self.store.database.writing() as connection:
-                transaction = RunTransaction(connection, self._known, self.blueprints, self.node_id, now, self.roots)
+                transaction = RunTransaction(connection, self._known, self.versions, self.node_id, now, self.roots)
                 yield transaction
             _log(transaction)
             self._forget_unused(transaction)
@@ -154,7 +156,7 @@ def _log(transaction: RunTransaction) -> None:
 
     A command shows that itself, and has the log of warnings only.
     """
-    for event in transaction.events if log.isEnabledFor(logging.INFO) else ():
+    for event in transaction.writes.events if log.isEnabledFor(logging.INFO) else ():
         run = transaction.opened.get(event["run_id"])
         data, name = event["data"], f"{run.workflow_id}/{run.row['number']}" if run else event["run_id"]
         level = _LEVELS.get(data.get("status"), logging.INFO if event["kind"] == "run" else logging.DEBUG)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.model.runs import StepState, StepStatus
 from dalsegno.model.workflow import JobStep, Step
-
-#: They take no time of anybody's.
-_FREE = frozenset({"noop", "sleep"})
+from dalsegno.spec.step_types import step_type
 
 
 def may_hold_permits(step: Step) -> bool:
-    return isinstance(step, JobStep) and step.type.lower() not in _FREE
+    known = step_type(step.type) if isinstance(step, JobStep) else None
+    return isinstance(step, JobStep) and (known is None or known.has_job)
 
 
 def permit_names(blueprint: Blueprint, run_id: str, state: StepState) -> dict[str, int | None]:

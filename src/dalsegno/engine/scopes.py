@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from dalsegno.clock import from_millis
+from dalsegno.engine.ports import EngineHost
 from dalsegno.engine.records import OpenRun
 from dalsegno.errors import ParamError
 from dalsegno.model.params import Param, ParamDefinition, ParamDefinitions, Params, ParamSource, ParamType, Value
@@ -27,10 +28,9 @@ from dalsegno.spec.params.loops import LOOP_PARAMS
 from dalsegno.spec.params.merging import Layer
 from dalsegno.spec.params.opening import STARTERS, closed_params, refuse_closed, refuse_new_entries
 from dalsegno.spec.params.stored import from_stored
-from dalsegno.spec.reading.context import block_of
+from dalsegno.spec.step_types import block_of
 from dalsegno.store import Store, flows, run_queries, runs, signals
 
-Secret = Callable[[str], str]
 #: The parameter that says which version of its job template a step is made from.
 TEMPLATE_VERSION = "job_template_version"
 
@@ -100,16 +100,14 @@ class Scopes:
 
     store: Store
     expressions: Expressions
-    secret: Secret
-    #: A job template by its type and version.
-    template: Callable[[str, str | None], JobTemplate]
+    host: EngineHost
 
     def of_run(self, run: OpenRun, flow: Flow | None, now: datetime) -> Scope:
         definition = run.blueprint.definition
         if run.definitions is None:
             run.definitions = run_definitions(definition.workflow.params, run.row["run_params"])
         facts = run_facts(run.row, definition.properties.owner)
-        context = Context(facts, now, self.expressions.metered(), self.lookup(run, flow, now), self.secret)
+        context = Context(facts, now, self.expressions.metered(), self.lookup(run, flow, now), self.host.secret)
         return Scope(run.definitions, context, from_stored(run.row["params"]))
 
     def lookup(self, run: OpenRun, flow: Flow | None, now: datetime) -> StoreLookup:
@@ -209,7 +207,7 @@ class Scopes:
         if not isinstance(step, JobStep) or step.sub_type is None:
             return None
         said = around.find(TEMPLATE_VERSION)
-        return self.template(step.sub_type, step.sub_type_version or (said and str(said.value)) or None)
+        return self.host.template(step.sub_type, step.sub_type_version or (said and str(said.value)) or None)
 
     @staticmethod
     def _before(run: OpenRun, flow: Flow, step_id: str) -> set[str]:

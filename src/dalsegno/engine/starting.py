@@ -13,11 +13,10 @@ from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import OpenRun
 from dalsegno.engine.scopes import Scopes, run_definitions
 from dalsegno.model.full_refresh import FullRefresh
-from dalsegno.model.params import ParamMode
 from dalsegno.model.runs import RunStatus
 from dalsegno.model.stored_text import readable
 from dalsegno.spec.params.durations import timeout_of
-from dalsegno.spec.params.layers import affected
+from dalsegno.spec.params.layers import made_anew
 from dalsegno.spec.params.stored import to_stored
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -99,18 +98,13 @@ def restarted_with(
     given: Mapping[str, Any],
     now: datetime,
 ) -> dict[str, Any]:
-    """The row of a run that is run again, with the version that it had and the one that it resumes with.
-
-    What is given, what is written otherwise, all that is made of these, and what is IMMUTABLE is made anew.
-    """
+    """The row of a run that is run again, with the version that it had and the one that it resumes with."""
     old, new = versions
     run_params = {**row["run_params"], **given}
     definitions = run_definitions(new.workflow.params, run_params)
-    immutable = {name for name, each in definitions.items() if each.mode is ParamMode.IMMUTABLE}
-    was, is_now = old.workflow.params, new.workflow.params
-    rewritten = {name for name in {*was, *is_now} if was.get(name) != is_now.get(name)}
-    made_anew = affected(definitions, {*given, *rewritten}, scopes.expressions) | immutable
-    kept = {name: param for name, param in row["params"].items() if name not in made_anew}
+    versions_params = (old.workflow.params, new.workflow.params)
+    anew = made_anew(definitions, versions_params, given.keys(), scopes.expressions)
+    kept = {name: param for name, param in row["params"].items() if name not in anew}
     changed = {**row, "version": new.version, "run_params": run_params, "params": kept}
     return evaluated(scopes, new, changed, now)
 

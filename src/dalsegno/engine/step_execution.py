@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.jobs import Jobs, StopFlags
+from dalsegno.engine.ports import EngineHost
 from dalsegno.engine.records import Claim, Report, StepUpdate
 from dalsegno.engine.scopes import Scopes
 from dalsegno.engine.step_signals import announced, wanted_signals
@@ -35,7 +35,7 @@ class WorkerContext:
     scopes: Scopes
     jobs: Jobs
     clock: Callable[[], datetime]
-    blueprint: Callable[[str, str], Blueprint]
+    host: EngineHost
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Memory:
 
 
 class StepExecution:
-    """One claim of one step; each kind of step has its own (``take``)."""
+    """One claim of one step; each kind of step has its own ``execute``."""
 
-    def __init__(self, context: WorkerContext, claim: Claim, signals: StopFlags, note: Note) -> None:
+    def __init__(self, context: WorkerContext, claim: Claim, stop_flags: StopFlags, note: Note) -> None:
         self.context = context
         self.claim = claim
         self.run, self.flow, self.state, self.step = claim.run, claim.flow, claim.state, claim.step
-        self.signals = signals
+        self.stop_flags = stop_flags
         self.note = note
         self.now = context.clock()
         self.retries = Retries()

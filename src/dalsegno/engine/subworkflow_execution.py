@@ -30,7 +30,7 @@ class SubworkflowExecution(StepExecution):
         found = self.scope().evaluate()
         workflow_id = str(found.params["subworkflow_id"].value)
         version = str(found.params["subworkflow_version"].value) if "subworkflow_version" in found.params else "active"
-        blueprint = self.context.blueprint(workflow_id, version)
+        blueprint = self.context.host.versions.named(workflow_id, version)
         given = found.params if self.step.has_explicit_params else {**self._all_params(), **found.params}
         known = {**(self.run.definitions or {}), **self.scope().definitions}
         handed = {
@@ -60,7 +60,7 @@ class SubworkflowExecution(StepExecution):
             # Somebody has restarted it already.
             return row
         other = {name: given for name, given in handed.items() if row["run_params"].get(name) != given}
-        old = self.context.blueprint(row["workflow_id"], str(row["version"]))
+        old = self.context.host.versions.blueprint(row["workflow_id"], row["version"])
         # Whoever restarts a run as it was wants its subworkflows as they were.
         new = blueprint if "version" in restart else old
         if new.version != old.version:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 def change_version(transaction: RunTransaction, run: OpenRun, wish: Restarted, version: int) -> None:
     """Let a run that has ended resume with another version; raise ``UserError`` if that is not exact."""
-    new = transaction.blueprints(run.workflow_id, version)
+    new = transaction.versions.blueprint(run.workflow_id, version)
     # A run that ended before it began has no flow, and nothing to carry over.
     if flows.flow_row(transaction.connection, run.id) is not None:
         flow = transaction.flow(run, run.id)
         carried = carried_over(flow, wish, run.blueprint, new, f"{run.workflow_id}/{run.row['number']}")
         for state in carried.changed:
-            transaction.keep(run, flow, state, StepUpdate())
+            transaction.change_step(run, flow, state, StepUpdate())
         _disown(transaction.connection, run, carried.resumed)
     run.blueprint, run.definitions = new, None
     for known in (run.flows, run.iterations, run.loops):

@@ -16,7 +16,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from dalsegno.clock import utc_now
-from dalsegno.engine.captures import BlueprintOf, Consumed, hold, is_held, refuse_settled
+from dalsegno.engine.captures import Consumed, hold, is_held, refuse_settled
+from dalsegno.engine.ports import Versions
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.model.params import ParamDefinition, ParamDefinitions
 from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
@@ -40,7 +41,7 @@ class WorkLog:
     flow_id: str
     #: Those of the step, with what its job template and its run bring along.
     definitions: ParamDefinitions
-    blueprint_of: BlueprintOf
+    versions: Versions
     expressions: Expressions
 
     def __post_init__(self) -> None:
@@ -83,7 +84,7 @@ class WorkLog:
                     is_complete = False
                 elif value not in seen:
                     try:
-                        waiting.append(self.blueprint_of(value, "active"))
+                        waiting.append(self.versions.named(value, "active"))
                     except UserError:
                         # It is not there: a step that calls it says so.
                         continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from dalsegno.engine.job_execution import JobExecution
@@ -37,8 +36,6 @@ class Worker:
     """Runs claimed steps; any number of threads may share it."""
 
     context: WorkerContext
-    #: Removes what a committed capture leaves behind.
-    tidy_up: Callable[[str], None]
 
     def work(self, claim: Claim, stop_flags: StopFlags, note: Note) -> Report:
         """Do what there is to do, and say what happened."""

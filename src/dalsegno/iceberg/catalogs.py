@@ -281,12 +281,6 @@ class Catalog:
             except NoSuchViewError:
                 return None
 
-    def has_view(self, name: TableName) -> bool:
-        if not self.has_views:
-            return False
-        with self._talking(f"look for the view {name}"):
-            return self.pyiceberg.view_exists(name.identifier)
-
     def views(self, namespace: tuple[str, ...]) -> list[TableName]:
         if not self.has_views:
             return []
@@ -462,10 +456,6 @@ class SqlCatalog(Catalog):
         with self._talking(f"load the view {name}"):
             location = self._view_location(name)
             return None if location is None else parse_metadata(self.files_at(location).read(location))
-
-    def has_view(self, name: TableName) -> bool:
-        with self._talking(f"look for the view {name}"):
-            return self.has_views and self._view_location(name) is not None
 
     def views(self, namespace: tuple[str, ...]) -> list[TableName]:
         from sqlalchemy import select  # noqa: PLC0415 - slow import

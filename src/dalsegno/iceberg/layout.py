@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +35,7 @@ from pyiceberg.types import (
 from pyiceberg.utils.decimal import unscaled_to_decimal
 
 from dalsegno.errors import UnknownName, UserError
+from dalsegno.hints import did_you_mean
 from dalsegno.iceberg.history import RawMetadata
 from dalsegno.iceberg.values import said, said_unit
 
@@ -78,11 +78,9 @@ class Layout:
         try:
             field = self.schema.find_field(name)
         except ValueError:
-            close = difflib.get_close_matches(name, self.schema.column_names, n=1)
-            raise UnknownName(
-                f"There is no column {name!r}.",
-                hint=f"Did you mean {close[0]!r}?" if close else f"Columns: {', '.join(self.schema.column_names)}.",
-            ) from None
+            names = self.schema.column_names
+            hint = did_you_mean(name, names, f"Columns: {', '.join(names)}.")
+            raise UnknownName(f"There is no column {name!r}.", hint=hint) from None
         if not isinstance(field.field_type, PrimitiveType):
             raise UserError(f"Column {name!r} is a {field.field_type}; expected a column of single values.")
         return field

@@ -1,13 +1,11 @@
-"""What a user can do with workflows: one method per verb. The command line and the server call nothing else."""
+"""What a user can do with workflows and their runs: one method per verb."""
 
 from __future__ import annotations
 
 import getpass
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +24,7 @@ from dalsegno.engine.scopes import Scopes
 from dalsegno.engine.starting import RESTARTED, evaluated, failed, new_run, new_run_id, restarted_with
 from dalsegno.engine.step_execution import WorkerContext
 from dalsegno.engine.worker import Worker
-from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
+from dalsegno.errors import PlatformError, UnknownName, UserError
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.messages import Admit, EndRun
 from dalsegno.model.params import ParamSource
@@ -41,6 +39,7 @@ from dalsegno.model.runs import (
     RunStatus,
     StepStatus,
 )
+from dalsegno.operations.engine_host import Host
 from dalsegno.operations.job_templates import Templates
 from dalsegno.operations.run_params import given_params
 from dalsegno.operations.run_reader import RunReader, unknown_step
@@ -92,8 +91,9 @@ class Orchestrator(RunReader):
             # Jobs of this machine need to see that we live only where another machine might start them.
             sign_folder=None if store.database.is_sqlite else settings.jobs_path / SIGNS,
         )
-        self.scopes = Scopes(store, Sel(), self._secret, self.templates.find)
-        self.ledger = Ledger(store, self.node.id, self.versions.blueprint)
+        self.host = Host(settings, self.versions, self.templates, clock)
+        self.scopes = Scopes(store, Sel(), self.host)
+        self.ledger = Ledger(store, self.node.id, self.versions)
         self.signals = Signals(store, clock, self.actor, self.deliver)
 
     @classmethod
@@ -436,30 +436,17 @@ class Orchestrator(RunReader):
         """What runs steps, of these runs and what belongs to them, or of all."""
         folder = JobsFolder(self.settings.jobs_path)
         jobs = Jobs(self.settings, runner, self.clock, folder)
-        context = WorkerContext(self.store, self.scopes, jobs, self.clock, self.versions.named)
+        context = WorkerContext(self.store, self.scopes, jobs, self.clock, self.host)
         return Engine(
             self.store,
             # Its own: a ledger is for one thread.
-            Ledger(self.store, self.node.id, self.versions.blueprint, roots),
-            Worker(context, self._tidy_up),
+            Ledger(self.store, self.node.id, self.versions, roots),
+            Worker(context),
             self.node,
             clock=self.clock,
             threads=self.settings.workers,
             jobs_folder=folder,
         )
-
-    def _tidy_up(self, capture_id: str) -> None:
-        """Drop the change tables of a committed capture; what is left over stays for ``dalsegno clean``."""
-        # Most workflows capture nothing, and it takes long to import.
-        from dalsegno.capture.lake import Lake  # noqa: PLC0415
-
-        try:
-            with Lake.open(self.settings, clock=self.clock) as lake:
-                problems = lake.tidy_up(capture_id)
-        except DalsegnoError as error:
-            problems = (error.message,)
-        for problem in problems:
-            log.warning("capture %s left something behind, for dalsegno clean: %s", capture_id, problem)
 
     def work(self) -> None:
         """Run whatever is open, until nothing is."""
@@ -469,20 +456,6 @@ class Orchestrator(RunReader):
                 return not runs.run_rows(connection, run_tables.runs.c.status.in_(runs.OPEN), limit=1)
 
         self.engine().run(is_over)
-
-    @cached_property
-    def _known_secrets(self) -> Mapping[str, str]:
-        return self.settings.secrets
-
-    def _secret(self, name: str) -> str:
-        variable = f"DALSEGNO_SECRET_{name.upper()}"
-        found = self._known_secrets.get(name) or os.environ.get(variable)
-        if found is None:
-            raise UserError(
-                f"There is no secret {name!r}.",
-                hint=f"Put it under [secrets] in {settings_module.FILE_NAME}, or set {variable} in the environment.",
-            )
-        return found
 
 
 def _check_full_refresh(blueprint: Blueprint, asked: FullRefresh) -> None:

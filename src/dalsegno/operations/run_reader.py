@@ -10,7 +10,6 @@ from datetime import datetime
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from dalsegno import settings as settings_module
@@ -24,11 +23,12 @@ from dalsegno.operations.stored_steps import StoredStep, stored_steps, with_loop
 from dalsegno.operations.version_reader import VersionReader
 from dalsegno.settings import Settings
 from dalsegno.store import run_queries
+from dalsegno.store.closing import Closing
 from dalsegno.store.reading import Readable
 from dalsegno.store.sqlite_file import open_for_reading
 
 
-class RunReader:
+class RunReader(Closing):
     """Runs in one store, to look at."""
 
     versions: VersionReader
@@ -46,14 +46,6 @@ class RunReader:
 
     def close(self) -> None:
         self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def run(self, reference: str) -> RunView:
         """A run by its id, or as ``workflow/number``, or the newest of a workflow."""

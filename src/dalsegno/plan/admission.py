@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from dalsegno.model.runs import RunStatus
 from dalsegno.model.workflow import RunRule, RunStrategy
@@ -52,3 +53,19 @@ def admit(  # noqa: PLR0911 - one return per rule
         case RunRule.SERIAL_LATEST_ONLY:
             stopped = tuple(queued[:-1])
             return Admission(begin=() if running else tuple(queued[-1:]), stop=stopped)
+
+
+class ChildStart(Enum):
+    """What becomes of the run of a subworkflow when its step starts it, perhaps not for the first time."""
+
+    NEW = auto()
+    RESTART = auto()
+    #: It is there: whoever started it may have died before it could begin.
+    ADMIT = auto()
+
+
+def child_start(known_attempt: int | None, wanted_attempt: int) -> ChildStart:
+    """``known_attempt`` is None if there is no such run yet."""
+    if known_attempt is None:
+        return ChildStart.NEW
+    return ChildStart.RESTART if known_attempt < wanted_attempt else ChildStart.ADMIT

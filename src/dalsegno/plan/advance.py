@@ -1,4 +1,7 @@
-"""What follows from what happened: every change of state of a run is decided here, and nowhere else.
+"""What follows from what happened: every change of a flow's state is decided here, but for one.
+
+The success of a run may be refused because of its captures: ``run_ends`` decides that. Which runs begin is decided by
+``admission``, and which steps a restart repeats by ``restarts``.
 
 ``advance`` looks at a flow and one happening, and returns a ``Decision``: data, which the engine stores in one
 transaction and then applies. It looks only at steps that the happening concerns and at those that follow, so that a
@@ -67,6 +70,8 @@ class Decision:
     status: RunStatus = RunStatus.CREATED
     ending: Ending | None = None
     is_paused: bool = False
+    #: Whether it comes to its end now. A restarted one may do so at once, if nothing is left to run.
+    has_ended: bool = False
     #: Iterations to begin: step, index, and whether it goes on with what an earlier try of the run left.
     launched: tuple[tuple[str, int, bool], ...] = ()
     #: Steps whose iterations or subworkflow are to be ended.
@@ -130,11 +135,14 @@ class _Advance:
             self._take(happening)
         elif isinstance(happening, StepEnded | Waits | LoopBegan | LoopGoesOn | SignalsWanted | TakenOver):
             raise StaleReport(happening.step_id)
+        goes_on = isinstance(happening, Restarted) or not self.flow.status.is_final
+        status = self._status() if goes_on else self.flow.status
         return Decision(
             tuple(self.changed.values()),
-            self._status(),
+            status,
             self.ending,
             self.is_paused,
+            goes_on and status.is_final,
             tuple(self.launched),
             tuple(self.ended_below),
         )
@@ -217,8 +225,6 @@ class _Advance:
     def _status(self) -> RunStatus:
         if self.open:
             return RunStatus.IN_PROGRESS
-        if self.flow.status.is_final and not self.changed:
-            return self.flow.status
         found = {state.status for state in self._states()}
         forced = _FORCED.get(self.ending) if self.ending else None
         worst = next((run for step, run in _WORST if step in found), None)
@@ -228,7 +234,9 @@ class _Advance:
 
     def _create(self, step_id: str) -> None:
         known = self._find(step_id) or StepState(step_id)
-        if self.is_paused or step_id in self.flow.breakpoints:
+        if known.ending is Ending.SKIP:
+            self._put(replace(known, status=StepStatus.SKIPPED, ending=None))
+        elif self.is_paused or step_id in self.flow.breakpoints:
             self._put(replace(known, status=StepStatus.PAUSED))
         else:
             self._make_ready(known)
@@ -253,7 +261,9 @@ class _Advance:
                 if any(each and successor in each.taken for each in before):
                     self._create(successor)
                 else:
-                    self._put(replace(known or StepState(successor), status=StepStatus.UNSATISFIED))
+                    unsatisfied = replace(known or StepState(successor), status=StepStatus.UNSATISFIED)
+                    self._put(replace(unsatisfied, ending=None, taken=()))
+                if self._state(successor).status.is_complete:
                     completed.append(successor)
 
     def _restart(self, wish: Restarted) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from dalsegno.errors import SelError
+from dalsegno.hints import closest
 from dalsegno.sel.texts import from_utf16
 
 
@@ -27,5 +27,5 @@ class Fault(Exception):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """A hint that names what was probably meant, if anything is near."""
-    found = get_close_matches(name, sorted(set(known)), n=1)
-    return f"Did you mean {found[0]}?" if found else None
+    near = closest(name, sorted(set(known)))
+    return f"Did you mean {near}?" if near else None

@@ -14,7 +14,6 @@ old one serves who uses it, until it idles. In the folder:
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -29,6 +28,7 @@ from functools import partial
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
+from dalsegno.file_locks import is_held
 from dalsegno.private_files import OWN_FOLDER, make_private_folder
 from dalsegno.spark.cache import locked
 from dalsegno.spark.jars import POSTGRES_JDBC, SQLITE_JDBC
@@ -208,18 +208,6 @@ def _let_go(folder: Path) -> bool:
         if not is_held(folder / KEEPER_LOCK):
             return True
         time.sleep(0.02)
-    return False
-
-
-def is_held(lock: Path) -> bool:
-    """Whether a process holds a lock."""
-    try:
-        with lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
     return False
 
 

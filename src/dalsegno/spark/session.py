@@ -1,47 +1,18 @@
-"""A Spark session on this machine with Iceberg in it."""
+"""What Spark needs on this machine to have Iceberg in it: Java, jars, environment and settings."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dalsegno.errors import UserError
 from dalsegno.spark.cache import cache_folder
-from dalsegno.spark.jars import SQLITE_JDBC, Jar, fetch, iceberg_runtime
+from dalsegno.spark.jars import Jar, fetch, iceberg_runtime
 from dalsegno.spark.java import Java, find_java
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
 LOGGING = Path(__file__).with_name("log4j2.properties")
-
-
-def local_session(
-    conf: Mapping[str, str],
-    *,
-    app_name: str,
-    packages: Sequence[str] = (SQLITE_JDBC,),
-    cores: int = 2,
-) -> SparkSession:
-    """Start Spark in this process, with Iceberg and `packages` (group:artifact:version) on its class path.
-
-    `conf` wins over the defaults. A process has one JVM: a second call gets the same session with `conf` set
-    on it, and its `packages` come too late.
-    """
-    java, jars = runtime(packages)
-    os.environ.update(spark_environment(java))
-
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra, and slow
-
-    # Spark's type stubs leave the builder untyped.
-    builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
-    for key, value in {**defaults(jars, cores), **conf}.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def runtime(packages: Sequence[str]) -> tuple[Java, list[Path]]:

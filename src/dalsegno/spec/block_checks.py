@@ -10,11 +10,11 @@ from typing import Any
 
 from dalsegno.model.params import ParamDefinition, ParamDefinitions
 from dalsegno.model.workflow import JobStep, Step
-from dalsegno.spec.blocks import BLOCKS, Block, BlockField, Kind
+from dalsegno.spec.blocks import Block, BlockField, Kind
 from dalsegno.spec.lookalikes import OF_JOB, STEP_FIELDS
 from dalsegno.spec.nodes import NOWHERE, SourceLocation
 from dalsegno.spec.problems import Problems, meant
-from dalsegno.spec.reading.context import block_of
+from dalsegno.spec.step_types import block_of, fields_of
 
 Marks = Mapping[tuple[str, ...], SourceLocation]
 #: How much of a value a message shows.
@@ -29,7 +29,7 @@ def check_step(step: Step, marks: Marks, problems: Problems) -> None:
 def check_params(step_type: str, owner: str, params: ParamDefinitions, marks: Marks, problems: Problems) -> None:
     """Those of a step, or of a job template, whose ``owner`` is empty."""
     name = block_of(step_type)
-    known, block = BLOCKS.get(name or ""), params.get(name or "")
+    known, block = fields_of(name or ""), params.get(name or "")
     if name is None or known is None or block is None or not is_decided(block):
         return
     checker = _Checker(owner, marks, problems)

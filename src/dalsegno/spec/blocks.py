@@ -1,21 +1,10 @@
-"""The fields of each step type's block, and what they may hold: one declaration for checks and for runners.
-
-It is here, below the runners, because a workflow is checked without loading what runs its steps.
-"""
+"""What the fields of a step type's block may hold, as ``step_types`` declares them: for checks and for runners."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-
-from dalsegno.model.captures import ChangeKind, Mode
-from dalsegno.model.snapshots import Operation
-
-HTTP_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-CONTAINER_ENGINES = ("docker", "podman")
-#: What a capture does if there is nothing new.
-SKIP, FAIL, CONTINUE = "skip", "fail", "continue"
 
 
 class Kind(Enum):
@@ -40,63 +29,9 @@ class BlockField:
     fields: Mapping[str, BlockField] = field(default_factory=dict)
 
 
-_ANY, _FLAG, _SECONDS, _COUNT = (BlockField(kind) for kind in (Kind.ANY, Kind.FLAG, Kind.SECONDS, Kind.COUNT))
-_METHOD = BlockField(words=HTTP_METHODS, is_exact=False)
-
 Block = Mapping[str, BlockField]
 
 
-def _block(*names: str, **fields: BlockField) -> Block:
-    return {**dict.fromkeys(names, _ANY), **fields}
-
-
-_CAPTURE = _block(
-    *("keys", "range_columns", "branch", "from", "upto", "consumer"),
-    capture_mode=BlockField(words=tuple(Mode), is_exact=False),
-    data_operations=BlockField(words=tuple(Operation), is_exact=False),
-    changes=BlockField(words=tuple(ChangeKind)),
-    max_snapshots=_COUNT,
-    max_bytes=_COUNT,
-    when_nothing_new=BlockField(words=(SKIP, FAIL, CONTINUE)),
-)
-_CANCEL = _block("url", method=_METHOD)
-_POLL = _block("url", "headers", every=_SECONDS, cancel=BlockField(fields=_CANCEL))
-
-#: By the name of the block.
-BLOCKS: Mapping[str, Block] = {
-    "container": _block(
-        *("image", "command", "args", "env", "volumes", "cpu", "memory", "workdir", "user", "network"),
-        engine=BlockField(words=CONTAINER_ENGINES),
-    ),
-    "http": _block(
-        *("url", "headers", "body"),
-        method=_METHOD,
-        timeout=_SECONDS,
-        follow_redirects=_FLAG,
-        poll=BlockField(fields=_POLL),
-    ),
-    "icdc": {**_CAPTURE, **_block("sourceTable", "source_table", "targetTable", "target_table")},
-    "ip_capture": {**_CAPTURE, **_block("source_tables")},
-    "ip_commit": _block("capture_step"),
-    "java": _block("jar", "main_class", "class", "classpath", "args", "jvm_args", "env", "folder"),
-    "notebook": _block("input_path", "output_path", "parameters", "papermill_arguments", "env", "folder"),
-    "python": _block("script", "file", "module", "args", "env", "folder", "interpreter"),
-    "shell": _block("script", "file", "command", "args", "env", "folder", "interpreter"),
-    "spark": _block(
-        *("script", "file", "jar", "args", "env", "conf", "class", "master", "packages"),
-        submit=_FLAG,
-        idempotent=_FLAG,
-        atomic=_FLAG,
-        deploy_mode=BlockField(words=("client", "cluster")),
-    ),
-    "sql": _block("connection", "script", "query", "file", "args"),
-}
-
-
-def fields_of(path: str) -> Block | None:
-    """The fields of a block, or of a part of one such as ``http.poll``; None if it is not declared here."""
-    name, *inner = path.split(".")
-    found = BLOCKS.get(name)
-    for each in inner:
-        found = found[each].fields if found and each in found else None
-    return found or None
+def block(*names: str, **fields: BlockField) -> Block:
+    """A block with fields that hold anything, and with others."""
+    return {**dict.fromkeys(names, BlockField()), **fields}

@@ -33,7 +33,6 @@ _KINDS = ("job", "step", "subworkflow", "foreach", "while")
 #: What needs no quotes; the rest is quoted rather once too often.
 _PLAIN = re.compile(r"[A-Za-z0-9_/$\\(.*+^~=][^\x00-\x1f\x7f\x85\u2028\u2029]*")
 _NOT_PLAIN = re.compile(r": |:$| #|^[-?:] |^\*|\s$|^\.\.\.|^---|\ufeff")
-_NOT_IN_FLOW = re.compile(r"[\[\]{},]")
 _WORD = re.compile(r"[A-Za-z0-9_./$\-]+")
 
 

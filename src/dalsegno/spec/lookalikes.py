@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dalsegno.spec.blocks import BLOCKS
 from dalsegno.spec.problems import meant
+from dalsegno.spec.step_types import blocks
 
 _RETRIES = "retry_policy: {error_retry_limit: 3}"
 _BACKOFF = "retry_policy: {backoff: {type: FIXED_BACKOFF, error_retry_backoff_in_secs: 60}}"
@@ -57,9 +57,10 @@ def instead_in_job(name: str, fields: Collection[str], block: str | None) -> str
     """The same in a job whose type has this block."""
     if name == block:
         return None
-    if block is not None and name in BLOCKS.get(block, {}):
+    known = blocks()
+    if block is not None and name in known.get(block, {}):
         return f"did you mean {block}: {{{name}: ...}}?"
-    if name in BLOCKS and name not in fields and (block is None or block in BLOCKS):
+    if name in known and name not in fields and (block is None or block in known):
         return f"the type of the step has the block {block!r}" if block else "the type of the step has no block"
     return _instead(name, [*fields, *([block] if block else [])], OF_JOB)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from itertools import islice
 from typing import NoReturn
 
 from dalsegno.errors import InvalidWorkflow, Problem
+from dalsegno.hints import closest
 from dalsegno.spec.nodes import SourceLocation
 
 #: Nobody reads more, and a hostile text must not make a message of many megabytes.
@@ -62,8 +62,8 @@ def meant(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     # Of two that differ in their first letter's case alone, the one that is written like the name counts.
     alike = sorted(islice(known, COMPARED), key=lambda each: each[:1].isupper() == name[:1].isupper())
     by_lower = {each.lower(): str(each) for each in alike}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
-    return f"did you mean {by_lower[close[0]]!r}?" if close else None
+    near = closest(name.lower(), by_lower, cutoff)
+    return f"did you mean {by_lower[near]!r}?" if near is not None else None
 
 
 def _in_order(problems: Iterable[Problem]) -> list[Problem]:

@@ -11,9 +11,9 @@ from dalsegno.model.captures import ChangeKind
 from dalsegno.model.params import ParamDefinition
 from dalsegno.model.workflow import JobStep, Workflow
 from dalsegno.spec.block_checks import is_decided
-from dalsegno.spec.captures import WrittenCapture, is_capture, is_commit
+from dalsegno.spec.captures import WrittenCapture, is_capture
 from dalsegno.spec.params.defaults import STEP_DEFAULTS
-from dalsegno.spec.reading.context import block_of
+from dalsegno.spec.step_types import block_of, step_type
 
 #: Of a capture as a whole; some are left out where nobody knows them.
 OF_CAPTURE = (
@@ -29,7 +29,6 @@ OF_SOURCE = (
 OF_BOTH_ENDS = ("before_table", "changes_view")
 #: Of each column of ``range_columns``, whose name follows.
 OF_RANGE = ("min", "max", "range_filter")
-_OF_HTTP = ("status_code", "response_body")
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,8 @@ def outputs_by_step(workflow: Workflow) -> dict[str, Outputs]:
 def _outputs(step: JobStep) -> Outputs | None:
     if is_capture(step):
         return _of_capture(_literally(step))
-    if is_commit(step):
-        return Outputs(frozenset({"capture_id"}))
-    return Outputs(frozenset(_OF_HTTP)) if step.type.lower() == "http" else None
+    known = step_type(step.type)
+    return Outputs(known.outputs) if known and known.outputs is not None else None
 
 
 def _literally(step: JobStep) -> WrittenCapture:

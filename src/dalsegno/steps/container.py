@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.model.outcomes import FailureKind
-from dalsegno.spec.blocks import CONTAINER_ENGINES
+from dalsegno.spec.step_types import CONTAINER_ENGINES
 from dalsegno.steps.contract import Work
 from dalsegno.steps.environment import OUTPUT_FILE, job_environment, job_files
 from dalsegno.steps.fields import Fields, allowed_path

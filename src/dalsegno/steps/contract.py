@@ -1,8 +1,8 @@
 """The contract between the engine and a type of step.
 
-A runner starts a job, looks after it, and can end it. It keeps nothing between calls and never writes to the store: all
-it needs is in the ``Work`` it is given, and what it returns is data. Every call may be repeated, by this process or by
-another after a crash:
+A runner starts a job, looks after it, and can end it. It keeps nothing between calls: all it needs is in the ``Work``
+it is given, and what it returns is data. Only captures and commits write to the store themselves (``incremental``).
+Every call may be repeated, by this process or by another after a crash:
 
 - ``start`` begins the job, or finds the one that an earlier call of the same attempt began (``Work.key`` and
   ``Work.folder`` are the same then), and returns a handle: plain JSON by which any process can find the job again.
@@ -10,7 +10,7 @@ another after a crash:
 - ``cancel`` ends the job and returns when it is gone, with everything that it began.
 
 A runner whose jobs are executed by this very process also has ``let_go``: the process leaves the job to another one,
-which will start it again, so it must not go on here.
+which will start it again, so it must not go on here. A type ``WithoutJob`` has nothing to start at all.
 """
 
 from __future__ import annotations
@@ -193,3 +193,18 @@ class Executing(Protocol):
     """A runner whose jobs end with the process that executes them."""
 
     def let_go(self, work: Work) -> None: ...
+
+
+@runtime_checkable
+class WithoutJob(Protocol):
+    """How steps of a type run that execute nothing: they end at once or after a while, and nobody looks after them."""
+
+    name: ClassVar[str]
+    raw: ClassVar[frozenset[str]]
+
+    def seconds_to_wait(self, params: Mapping[str, Value]) -> float | None:
+        """None: the step ends at once."""
+
+
+#: What runs the steps of a type.
+AnyRunner = Runner | WithoutJob

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Collection, Mapping
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import UserError
+from dalsegno.hints import did_you_mean
 from dalsegno.settings import Settings
-from dalsegno.spec.blocks import fields_of
+from dalsegno.spec.step_types import fields_of
 from dalsegno.steps.contract import Work
 from dalsegno.steps.file_fields import file_name
 from dalsegno.steps.own_files import refuse_own
@@ -69,9 +69,7 @@ class Fields:
         self._pushed_file = work.pushed_file
         self.values: Mapping[str, Any] = values
         for name in values.keys() - set(known):
-            close = difflib.get_close_matches(name, known, n=1)
-            meant = f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(sorted(known))}."
-            raise UserError(f"There is no field {block}.{name}.", hint=meant)
+            raise UserError(f"There is no field {block}.{name}.", hint=did_you_mean(name, known))
 
     def text(self, name: str) -> str | None:
         """A text; numbers and truth values are written as in JSON. None if there is none."""

@@ -1,7 +1,7 @@
 """Which fields of a step's block name files, and which of these are part of a version.
 
-A table, because a workflow is pushed and validated without loading what runs its steps. A type of another package says
-it with the attributes ``files`` and ``file_references`` of its runner.
+Those of built-in types are declared in ``spec.step_types``. The runner of a type of another package has them as its
+attributes ``files`` and ``file_references``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from dalsegno.errors import DalsegnoError
-from dalsegno.steps.registry import BUILT_IN, added_types, runner
+from dalsegno.spec.step_types import added_types, step_type
+from dalsegno.steps.registry import runner
 
 NOTEBOOK = "notebook.input_path"
 _SPARK = frozenset({"spark.file", "spark.script"})
@@ -25,23 +26,19 @@ class FileFields:
 
 
 _NONE = FileFields()
-_BUILT_IN = {
-    "java": FileFields(references=frozenset({"java.jar", "java.classpath"})),
-    "notebook": FileFields(frozenset({NOTEBOOK})),
-    "python": FileFields(frozenset({"python.file"})),
-    "shell": FileFields(frozenset({"shell.file"})),
-    "spark": FileFields(_SPARK, references=frozenset({"spark.jar"})),
-    "sql": FileFields(frozenset({"sql.file"})),
-}
 
 
-def file_fields(step_type: str) -> FileFields:
+def file_fields(type_name: str) -> FileFields:
     """Those of a type; none if it is not known here."""
-    name = step_type.lower()
-    if name in BUILT_IN or name not in added_types():
-        return _BUILT_IN.get(name, _NONE)
+    if known := step_type(type_name):
+        stored, references = (
+            frozenset(f"{known.block}.{each}" for each in own) for own in (known.files, known.file_references)
+        )
+        return FileFields(stored, references)
+    if type_name.lower() not in added_types():
+        return _NONE
     try:
-        found = runner(name)
+        found = runner(type_name)
     except DalsegnoError:
         # Whoever runs it may have it; that it cannot be loaded is said there.
         return _NONE

@@ -23,7 +23,7 @@ from dalsegno.iceberg.values import order_of, partition_path
 from dalsegno.model.captures import Capture, CapturedTable, Role, actor_of_run, run_of_actor
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
-from dalsegno.spec.blocks import CONTINUE, FAIL, SKIP
+from dalsegno.spec.step_types import CONTINUE, FAIL, SKIP
 from dalsegno.steps.contract import Finished, Work
 from dalsegno.steps.fields import Fields
 from dalsegno.store import run_queries

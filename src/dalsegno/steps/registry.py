@@ -1,79 +1,51 @@
-"""Which runner runs which type of step.
+"""Which runner runs which type of step: the built-in ones of ``spec.step_types``, and those of other packages.
 
-The built-in ones, by name; and those of other packages, by entry points of the group ``dalsegno.steps``. Nothing is
-imported before a step of its type is run.
+Nothing is imported before a step of its type runs.
 """
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from dalsegno.errors import PlatformError, UnknownName, UserError
-from dalsegno.steps.contract import Runner
-
-GROUP = "dalsegno.steps"
-
-#: In lower case: where the class is.
-BUILT_IN = {
-    "container": "dalsegno.steps.container:ContainerRunner",
-    "http": "dalsegno.steps.http.runner:HttpRunner",
-    "icdc": "dalsegno.steps.incremental:IcdcRunner",
-    "ipcapture": "dalsegno.steps.incremental:CaptureRunner",
-    "ipcommit": "dalsegno.steps.incremental:CommitRunner",
-    "java": "dalsegno.steps.java:JavaRunner",
-    "notebook": "dalsegno.steps.notebook:NotebookRunner",
-    "python": "dalsegno.steps.python:PythonRunner",
-    "shell": "dalsegno.steps.shell:ShellRunner",
-    "spark": "dalsegno.steps.spark.runner:SparkRunner",
-    "sql": "dalsegno.steps.sql:SqlRunner",
-}
-#: Maestro's types that need a cluster, and what does the same without one.
-ELSEWHERE = {"kubernetes": "Container", "titus": "Container"}
+from dalsegno.hints import did_you_mean
+from dalsegno.spec.step_types import STEP_TYPES, added_types, step_type
+from dalsegno.steps.contract import AnyRunner, WithoutJob
 
 
-def runner(type_name: str) -> Runner:
+def runner(type_name: str) -> AnyRunner:
     """The runner of a type; upper and lower case do not matter."""
-    name = type_name.lower()
-    if name in ELSEWHERE:
-        raise UserError(
-            f"Steps of type {type_name} are understood, but not run here.",
-            hint=f"Use type {ELSEWHERE[name]}, or add a type of your own: docs/how-to/write-a-step-type.md.",
-        )
-    if name in BUILT_IN:
-        module, _, kind = BUILT_IN[name].partition(":")
-        made: Runner = getattr(import_module(module), kind)()
+    if known := step_type(type_name):
+        if not known.runner:
+            raise UserError(
+                f"Steps of type {type_name} are understood, but not run here.",
+                hint=f"Use type {known.instead}, or add a type of your own: docs/how-to/write-a-step-type.md.",
+            )
+        module, _, kind = known.runner.partition(":")
+        made: AnyRunner = getattr(import_module(module), kind)()
         return made
     added = added_types()
-    if name in added:
-        return _loaded(added[name])
-    known = sorted({*BUILT_IN, *added})
-    close = difflib.get_close_matches(name, known, n=1)
-    raise UnknownName(
-        f"There is no step type {type_name!r}.",
-        hint=f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(known)}.",
-    )
+    if type_name.lower() in added:
+        return _loaded(added[type_name.lower()])
+    names = sorted({*(name for name, each in STEP_TYPES.items() if each.runner), *added})
+    raise UnknownName(f"There is no step type {type_name!r}.", hint=did_you_mean(type_name.lower(), names))
 
 
-def added_types() -> dict[str, EntryPoint]:
-    """The types of other packages that are installed; none takes the place of a built-in one."""
-    return {point.name.lower(): point for point in entry_points(group=GROUP)}
-
-
-def _loaded(point: EntryPoint) -> Runner:
+def _loaded(point: EntryPoint) -> AnyRunner:
     try:
         made: Any = point.load()()
     except Exception as error:
         raise PlatformError(
             f"The step type {point.name} of {point.value} cannot be loaded: {type(error).__name__}: {error}."
         ) from error
-    missing = [part for part in ("start", "poll", "cancel", "raw") if not hasattr(made, part)]
+    parts = ("raw",) if isinstance(made, WithoutJob) else ("start", "poll", "cancel", "raw")
+    missing = [part for part in parts if not hasattr(made, part)]
     if missing:
         raise UserError(
             f"The step type {point.name} of {point.value} has no {', '.join(missing)}.",
             hint="See docs/how-to/write-a-step-type.md.",
         )
-    runner: Runner = made
-    return runner
+    loaded: AnyRunner = made
+    return loaded

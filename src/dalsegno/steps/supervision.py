@@ -12,7 +12,6 @@ folder can go on, and a call may be repeated:
 
 from __future__ import annotations
 
-import fcntl
 import json
 import marshal
 import os
@@ -31,6 +30,7 @@ from urllib.parse import quote
 
 from dalsegno.clock import utc_now
 from dalsegno.errors import PlatformError
+from dalsegno.file_locks import is_held
 from dalsegno.steps import supervisor
 from dalsegno.steps.contract import Running, Started, Work
 from dalsegno.steps.secret_values import without_secrets
@@ -270,14 +270,7 @@ def _recorded(work: Work) -> Ended | None:
 
 def _is_locked(work: Work) -> bool:
     """Whether the supervisor lives: the lock is its own from before its claim was there, and goes with it."""
-    try:
-        with (work.folder / supervisor.CLAIM).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except FileNotFoundError:
-        return False
-    return False
+    return is_held(work.folder / supervisor.CLAIM)
 
 
 def _wait_for(work: Work, claim: Mapping[str, Any], seconds: float) -> bool:

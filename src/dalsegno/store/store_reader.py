@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from dalsegno.model.captures import Capture, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.store import capture_queries
 from dalsegno.store.capture_queries import CheckpointPosition
+from dalsegno.store.closing import Closing
 from dalsegno.store.reading import Readable
 
 
-class StoreReader:
+class StoreReader(Closing):
     """Captures and checkpoints in one database, to look at."""
 
     def __init__(self, database: Readable) -> None:
@@ -21,14 +19,6 @@ class StoreReader:
 
     def close(self) -> None:
         self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def position(self, consumer: str, table: TableName) -> Position | None:
         with self.database.reading() as connection:

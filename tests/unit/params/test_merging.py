@@ -18,10 +18,12 @@ from dalsegno.model.params import (
 )
 from dalsegno.spec.params.layers import (
     handed_down,
+    made_anew,
     step_definitions,
     workflow_definitions,
 )
 from dalsegno.spec.params.merging import Layer, merge, settled
+from dalsegno.spec.params.sel import Sel
 
 S, L, M = ParamType.STRING, ParamType.LONG, ParamType.MAP
 Definitions = dict[str, ParamDefinition]
@@ -271,3 +273,27 @@ def test_handed_down_to_a_subworkflow() -> None:
     assert found["a"].value == "$$x"
     assert found["s"].secret == "n"
     assert set(found) == {"a", "s"}
+
+
+@pytest.mark.parametrize(
+    ("given", "new", "expected"),
+    [
+        ((), {}, {"fixed"}),
+        (("a",), {}, {"a", "of_a", "of_that", "fixed"}),
+        ((), {"of_a": text("other")}, {"of_a", "of_that", "fixed"}),
+        # One that the new version does not have any longer, and one that it adds.
+        ((), {"b": None}, {"b", "fixed"}),
+        ((), {"added": text("${b}")}, {"added", "fixed"}),
+        (("elsewhere",), {}, {"elsewhere", "fixed"}),
+    ],
+)
+def test_what_a_restart_makes_anew(given: Any, new: dict[str, ParamDefinition | None], expected: set[str]) -> None:
+    old = {
+        "a": text("1"),
+        "of_a": text("${a}!"),
+        "of_that": ParamDefinition(S, expression="of_a + '?'"),
+        "b": text("2"),
+        "fixed": text("3", mode=ParamMode.IMMUTABLE),
+    }
+    now = {name: each for name, each in {**old, **new}.items() if each is not None}
+    assert made_anew(now, (old, now), given, Sel()) == expected

@@ -59,16 +59,13 @@ def _end(value: float) -> int:
 
 
 @method(Type.LONG, "toString")
-def _long_text(_: Context, value: int) -> str:
-    return str(value)
-
-
 @method(Type.LONG, "toString", long, static=True)
 def _text_of_long(_: Context, value: int) -> str:
     return str(value)
 
 
 @method(Type.LONG, "valueOf", long_of, static=True)
+@method(Type.LONG, "intValue")
 def _long(_: Context, value: int) -> int:
     return value
 
@@ -78,16 +75,7 @@ def _parse_long(_: Context, written: str) -> int:
     return parsed_long(written)
 
 
-@method(Type.LONG, "intValue")
-def _int_value(_: Context, value: int) -> int:
-    return value
-
-
 @method(Type.DOUBLE, "toString")
-def _double_text(_: Context, value: float) -> str:
-    return java_double(value)
-
-
 @method(Type.DOUBLE, "toString", taking(Type.DOUBLE), static=True)
 def _text_of_double(_: Context, value: float) -> str:
     return java_double(value)

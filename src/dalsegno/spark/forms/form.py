@@ -23,6 +23,11 @@ class Effect(StrEnum):
     #: What it does, or where, cannot be known beforehand.
     UNKNOWN = "unknown"
 
+    @property
+    def may_write(self) -> bool:
+        """Whether a statement of this effect may change more than the session."""
+        return self not in (Effect.READ, Effect.SESSION)
+
 
 @dataclass(frozen=True)
 class Form:

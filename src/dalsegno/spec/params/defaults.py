@@ -152,36 +152,3 @@ STEP_DEFAULTS: Mapping[str, Default] = {
     "step_attempt_id": _step_fact(ParamType.LONG, lambda step: step.attempt_id, "the number of the attempt"),
     "step_id": _step_fact(ParamType.STRING, lambda step: step.id, "the step's id"),
 }
-
-
-_LOOP = ParamDefinition(
-    ParamType.MAP,
-    {},
-    mode=ParamMode.MUTABLE_ON_START,
-    internal_mode=InternalMode.REQUIRED,
-    source=ParamSource.SYSTEM_DEFAULT,
-    validator="@NotEmpty",
-)
-
-#: What steps of these types are given when they do not say it themselves.
-TYPE_DEFAULTS: Mapping[str, Mapping[str, ParamDefinition]] = {
-    "foreach": {"loop_params": _LOOP},
-    "while": {"loop_params": _LOOP},
-    "subworkflow": {
-        "subworkflow_id": ParamDefinition(
-            ParamType.STRING,
-            mode=ParamMode.MUTABLE_ON_START,
-            internal_mode=InternalMode.REQUIRED,
-            source=ParamSource.SYSTEM_DEFAULT,
-            validator="@NotEmpty",
-        ),
-        "subworkflow_version": ParamDefinition(
-            ParamType.STRING,
-            "active",
-            mode=ParamMode.MUTABLE_ON_START,
-            internal_mode=InternalMode.PROVIDED,
-            source=ParamSource.SYSTEM_DEFAULT,
-            validator="@NotEmpty",
-        ),
-    },
-}

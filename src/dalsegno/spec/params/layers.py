@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import replace
 
 from dalsegno.model.params import (
     InternalMode,
     ParamDefinition,
     ParamDefinitions,
+    ParamMode,
     Params,
     ParamSource,
     ParamType,
@@ -103,3 +104,19 @@ def _uses(definition: ParamDefinition, expressions: Expressions) -> set[str]:
     if definition.type is ParamType.MAP and definition.value is not None:
         return {name for inner in definition.value.values() for name in _uses(inner, expressions)}
     return set(all_references(definition.value))
+
+
+def made_anew(
+    definitions: ParamDefinitions,
+    versions: tuple[ParamDefinitions, ParamDefinitions],
+    given: Collection[str],
+    expressions: Expressions,
+) -> set[str]:
+    """The parameters of a restarted run that do not keep their values; ``versions`` are the old and the new workflow's.
+
+    Those are what is given, what is written otherwise, all that is made of these, and what is IMMUTABLE.
+    """
+    was, now = versions
+    rewritten = {name for name in {*was, *now} if was.get(name) != now.get(name)}
+    immutable = {name for name, each in definitions.items() if each.mode is ParamMode.IMMUTABLE}
+    return affected(definitions, {*given, *rewritten}, expressions) | immutable

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
+
+from dalsegno.hints import closest
 
 #: Between a step's id and the name of its parameter; a dot may stand there as well.
 SEPARATOR = "__"
@@ -21,8 +22,8 @@ def splits(name: str) -> Iterator[tuple[str, str]]:
 
 def advice(name: str, known: Collection[str], before: Collection[str]) -> str:
     """What to do about a name that means nothing; ``before`` are the steps whose parameters could be meant."""
-    if close := get_close_matches(name, known, n=1):
-        return f"Did you mean '{close[0]}'?"
+    if near := closest(name, known):
+        return f"Did you mean '{near}'?"
     cuts = list(splits(name))
     for step_id, rest in cuts:
         if step_id in before:

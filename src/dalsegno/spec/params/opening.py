@@ -12,7 +12,7 @@ from typing import Any
 
 from dalsegno.errors import ParamError
 from dalsegno.model.params import ParamDefinition, ParamDefinitions, ParamSource
-from dalsegno.spec.reading.context import block_of
+from dalsegno.spec.step_types import block_of, step_type
 
 #: Who sets parameters without having written a definition.
 STARTERS = frozenset({ParamSource.LAUNCH, ParamSource.RESTART})
@@ -23,8 +23,6 @@ _WHO = {
     ParamSource.SUBWORKFLOW: "the start of a calling workflow",
 }
 _SUBWORKFLOW = frozenset({"subworkflow_id", "subworkflow_version"})
-#: What types read beside their block.
-_BESIDE_BLOCK = {"http": frozenset({"state_expr"})}
 
 
 def closed_params(kind: str) -> frozenset[str]:
@@ -34,8 +32,8 @@ def closed_params(kind: str) -> frozenset[str]:
             return frozenset()
         case "subworkflow":
             return _SUBWORKFLOW
-    block = block_of(kind)
-    return _BESIDE_BLOCK.get(kind.lower(), frozenset()) | ({block} if block else frozenset())
+    block, known = block_of(kind), step_type(kind)
+    return (known.closed_params if known else frozenset()) | ({block} if block else frozenset())
 
 
 def refuse_closed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dalsegno.errors import ParamError
@@ -13,13 +13,31 @@ from dalsegno.sel.texts import java_double
 
 _SMALLEST_LONG, _LARGEST_LONG = -(2**63), 2**63 - 1
 _BOOLEANS = {"true": True, "false": False}
-_ARRAYS = {type_.element: type_ for type_ in ParamType if type_.element is not None}
+_ARRAYS: dict[ParamType | None, ParamType] = {type_.element: type_ for type_ in ParamType if type_.element is not None}
 _SHOWN = 80
 _NUMBER_SIZE = 8
 
 
 def type_of(value: Any) -> ParamType:
     """The type of plain data, where nobody says it. An empty list is one of texts."""
+    match value:
+        case list():
+            if found := array_type(value):
+                return found
+            raise ParamError(
+                f"A list holds texts, whole numbers, numbers or booleans, all of one kind; {shown(value)} does not.",
+                hint="Give it as text, such as JSON.",
+            )
+        case Mapping():
+            is_all_text = bool(value) and all(isinstance(item, str) for item in value.values())
+            return ParamType.STRING_MAP if is_all_text else ParamType.MAP
+    if found := scalar_type(value):
+        return found
+    raise ParamError(f"{shown(value)} is of no type that a parameter can have.", hint=f"Types: {', '.join(ParamType)}.")
+
+
+def scalar_type(value: Any) -> ParamType | None:
+    """The type of a single value; None of anything else."""
     match value:
         case bool():
             return ParamType.BOOLEAN
@@ -29,25 +47,15 @@ def type_of(value: Any) -> ParamType:
             return ParamType.DOUBLE
         case str():
             return ParamType.STRING
-        case list():
-            return _array_type(value)
-        case Mapping():
-            is_all_text = bool(value) and all(isinstance(item, str) for item in value.values())
-            return ParamType.STRING_MAP if is_all_text else ParamType.MAP
-    raise ParamError(f"{shown(value)} is of no type that a parameter can have.", hint=f"Types: {', '.join(ParamType)}.")
+    return None
 
 
-def _array_type(items: list[Any]) -> ParamType:
-    kinds = {type_of(item) for item in items} or {ParamType.STRING}
+def array_type(items: Iterable[Any]) -> ParamType | None:
+    """The type of a list of these; None if they differ, or are not single values. An empty one is of texts."""
+    kinds = {scalar_type(item) for item in items} or {ParamType.STRING}
     if kinds == {ParamType.LONG, ParamType.DOUBLE}:
         return ParamType.DOUBLE_ARRAY
-    found = _ARRAYS.get(next(iter(kinds)))
-    if len(kinds) > 1 or found is None:
-        raise ParamError(
-            f"A list holds texts, whole numbers, numbers or booleans, all of one kind; {shown(items)} does not.",
-            hint="Give it as text, such as JSON.",
-        )
-    return found
+    return _ARRAYS.get(kinds.pop()) if len(kinds) == 1 else None
 
 
 def cast(value: Any, to: ParamType) -> Value:

@@ -2,71 +2,52 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dalsegno.model.workflow import Step, Trigger
 from dalsegno.spec.expressions import Written
 from dalsegno.spec.nodes import NOWHERE, Scalar, SourceLocation
 from dalsegno.spec.problems import Problems
+from dalsegno.spec.step_types import STEP_TYPES, added_types, step_type
 
-#: What ``type`` may say of a step without a template.
-STEP_TYPES = (
-    "NoOp",
-    "Sleep",
-    "Shell",
-    "Python",
-    "Spark",
-    "SQL",
-    "Notebook",
-    "Java",
-    "Container",
-    "HTTP",
-    "Kubernetes",
-    "Titus",
-    "IpCapture",
-    "IpCommit",
-    "ICDC",
-)
 #: The type of a step whose template is not at hand.
 TEMPLATE = "template"
-#: These take their parameters as they are; the others, in a block that is called like the type.
-_WITHOUT_BLOCK = frozenset({"noop", "sleep"})
 
 
 class StepTypes:
     """The step types there are, and the job templates with the type that each is made from."""
 
-    def __init__(self, types: Iterable[str] = STEP_TYPES, templates: Mapping[str, str] | None = None) -> None:
-        self._types = {name.lower(): name for name in types}
+    def __init__(self, templates: Mapping[str, str] | None = None) -> None:
         self._templates = dict(templates or {})
 
     @property
     def names(self) -> list[str]:
-        return [*self._types.values(), *self._templates]
+        return [*(each.name for each in STEP_TYPES.values()), *self._templates, *self._added.values()]
 
     def find(self, written: str) -> tuple[str, str | None] | None:
         """The type and, if it was a template's name that was written, the template."""
-        if written.lower() in self._types:
-            return self._types[written.lower()], None
+        if known := step_type(written):
+            return known.name, None
         if written in self._templates:
             return self._templates[written], written
-        return (TEMPLATE, None) if written.lower() == TEMPLATE else None
+        if written.lower() == TEMPLATE:
+            return TEMPLATE, None
+        added = self._added.get(written.lower())
+        return (added, None) if added else None
+
+    @cached_property
+    def _added(self) -> dict[str, str]:
+        """The types of other packages, which are looked for once: that takes milliseconds."""
+        return {name: point.name for name, point in added_types().items()}
 
 
 class AnyStepType(StepTypes):
-    """Takes what is no step type for a job template, where it does not matter which there are."""
+    """Takes every unknown name for a job template, where it does not matter which there are."""
 
     def find(self, written: str) -> tuple[str, str | None]:
         return super().find(written) or (TEMPLATE, written)
-
-
-def block_of(step_type: str) -> str | None:
-    """What the block of parameters of a type is called: ``ip_capture`` of IpCapture."""
-    if step_type.lower() in _WITHOUT_BLOCK:
-        return None
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", step_type).lower()
 
 
 @dataclass

@@ -11,18 +11,18 @@ from typing import Any
 from dalsegno.model.params import ParamDefinition, ParamType
 from dalsegno.model.workflow import FailureMode, ForeachStep, JobStep, Step, SubworkflowStep, WhileStep
 from dalsegno.spec import names
-from dalsegno.spec.blocks import BLOCKS
 from dalsegno.spec.fields import Fields, is_null, kind_of
 from dalsegno.spec.lookalikes import instead_in_job
 from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar, SourceLocation
 from dalsegno.spec.problems import meant
 from dalsegno.spec.reading import graph
-from dalsegno.spec.reading.context import TEMPLATE, Reading, block_of
+from dalsegno.spec.reading.context import TEMPLATE, Reading
 from dalsegno.spec.reading.params import Definitions, mark_fields, name_in, read_typed, read_written
 from dalsegno.spec.reading.retries import read_retry_policy, read_timeout
 from dalsegno.spec.reading.signals import read_dependencies, read_outputs
 from dalsegno.spec.reading.tags import read_tags
 from dalsegno.spec.reading.transitions import Edges, read_dag, read_transition
+from dalsegno.spec.step_types import block_of, fields_of
 
 #: How deep loops may be in each other.
 DEPTH = 10
@@ -176,7 +176,7 @@ def _params(
         return read_typed(fields.mapping("params"), reading, owner=step_id)
     blocks = frozenset({block}) if block else frozenset()
     inner = fields.mapping(own) if own else None
-    if not (item.style is Style.FLAT and block in BLOCKS):
+    if not (item.style is Style.FLAT and block and fields_of(block)):
         # Of those of a flat one, fields that its block does not have are refused.
         instead = partial(instead_in_job, block=block) if item.kind == "job" else partial(meant, cutoff=0.85)
         reading.note_lookalikes(fields.path, fields.lookalikes(instead))
@@ -224,6 +224,9 @@ def _type(written: str | None, fields: Fields, reading: Reading) -> tuple[str, s
         fields.add("a step needs a type", hint=f"such as {', '.join(reading.types.names[:5])}")
         return "NoOp", None
     found = reading.types.find(written)
+    if found is None and reading.trusted:
+        # It was known where it was pushed; whoever runs it says if it is not.
+        return written, None
     if found is None:
         hint = meant(written, reading.types.names) or f"there are {', '.join(reading.types.names)}"
         fields.add(f"there is no step type or job template {written!r}", "type", hint)

@@ -8,6 +8,7 @@ from typing import Any
 from dalsegno.model.params import ParamType
 from dalsegno.spec.fields import kind_of
 from dalsegno.spec.nodes import ListNode, MapNode, Node, Scalar
+from dalsegno.spec.params import values
 from dalsegno.spec.problems import Problems
 
 _LONGEST = 2**63
@@ -22,27 +23,16 @@ _EXPECTED = {
 
 def scalar_type(node: Node) -> ParamType | None:
     """The type that a single value has by itself."""
-    match node:
-        case Scalar(value=bool()):
-            return ParamType.BOOLEAN
-        case Scalar(value=int()):
-            return ParamType.LONG
-        case Scalar(value=float()):
-            return ParamType.DOUBLE
-        case Scalar(value=str()):
-            return ParamType.STRING
-    return None
+    return values.scalar_type(_value(node))
 
 
 def array_type(node: ListNode) -> ParamType | None:
-    """The type of a list; None if its items differ, or are no single values."""
-    types = {scalar_type(item) for item in node.items}
-    if not types:
-        return ParamType.STRING_ARRAY
-    if types == {ParamType.LONG, ParamType.DOUBLE}:
-        return ParamType.DOUBLE_ARRAY
-    only = types.pop()
-    return None if types or only is None else ParamType(f"{only}_ARRAY")
+    """The type of a list; None if its items differ, or are not single values."""
+    return values.array_type(_value(item) for item in node.items)
+
+
+def _value(node: Node) -> Any:
+    return node.value if isinstance(node, Scalar) else None
 
 
 def literal(kind: ParamType, node: Node, name: str, path: str, problems: Problems) -> Any:
@@ -70,11 +60,11 @@ def literal(kind: ParamType, node: Node, name: str, path: str, problems: Problem
     element = kind.element
     if element is None or not isinstance(node, ListNode):
         return wrong("a list", node)
-    values = [_scalar(element, item) for item in node.items]
-    for value, item in zip(values, node.items, strict=True):
+    found = [_scalar(element, item) for item in node.items]
+    for value, item in zip(found, node.items, strict=True):
         if value is None:
             wrong(f"a list, each item {_EXPECTED[element]}", item)
-    return values
+    return found
 
 
 def _scalar(kind: ParamType, node: Node) -> str | int | float | bool | None:  # noqa: PLR0911 - one for each type

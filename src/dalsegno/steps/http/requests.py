@@ -13,7 +13,7 @@ from typing import Any
 from dalsegno import sel
 from dalsegno.errors import UserError
 from dalsegno.model.outcomes import Failed, FailureKind
-from dalsegno.spec.blocks import HTTP_METHODS
+from dalsegno.spec.step_types import HTTP_METHODS
 from dalsegno.steps.contract import Work
 from dalsegno.steps.environment import job_environment
 from dalsegno.steps.fields import Fields

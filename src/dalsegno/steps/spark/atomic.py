@@ -27,9 +27,7 @@ from dalsegno.spark.operations import LostOperation, TakenOver
 from dalsegno.steps import stamps
 from dalsegno.steps.attempt_log import AttemptLog
 from dalsegno.steps.contract import Work
-from dalsegno.steps.spark import rows as spark_rows
-from dalsegno.steps.spark import scripts as spark_scripts
-from dalsegno.steps.spark import sessions as spark_sessions
+from dalsegno.steps.spark import rows, scripts, sessions
 from dalsegno.steps.spark.atomic_records import AtomicRecord
 from dalsegno.steps.spark.atomic_targets import target_of
 from dalsegno.steps.spark.params import SparkStep
@@ -91,9 +89,9 @@ class AtomicScript:
             name = self._target()
             if self._record.is_published(self._load(name)):
                 return self._ended(name, self._record.outputs())
-        session = spark_sessions.connected(self._work, self._say)
+        session = sessions.connected(self._work, self._say)
         self._host.use(session)
-        if spark_scripts.joined(session, self._work, self._statements, self._host.step.conf):
+        if scripts.joined(session, self._work, self._statements, self._host.step.conf):
             # An earlier process died in the middle, and its session has what a new one must not have.
             if self._tracked is None:
                 publishing.remove_branches(self._catalog_of(name), name, self._record.id)
@@ -184,21 +182,19 @@ class AtomicScript:
         self._host.at(which)
         self._say(f"{which}:")
         self._host.log.write(text)
-        spark_scripts.note_begun(session, self._work, number, self._statements)
+        scripts.note_begun(session, self._work, number, self._statements)
         stamp = stamps.stamp(self._work, self._tracked.unit.id if self._tracked else None)
         # All of it each time: a script may reset its settings.
-        session.configure(
-            stamp | stamps.statement_stamp(number, text) | {_STAMP: branch, spark_sessions.WAP_BRANCH: branch}
-        )
+        session.configure(stamp | stamps.statement_stamp(number, text) | {_STAMP: branch, sessions.WAP_BRANCH: branch})
         began = time.perf_counter()
         try:
-            rows = session.execute(text, spark_rows.FETCHED + 1, f"statement {number}")
+            found = session.execute(text, rows.FETCHED + 1, f"statement {number}")
         except LostOperation:
             raise Abandoned from None
         self._say(f"{which} took {time.perf_counter() - began:.2f} s")
-        if shown := spark_rows.described(rows):
+        if shown := rows.described(found):
             self._host.log.write(shown)
-        return spark_rows.outputs(rows)
+        return rows.outputs(found)
 
     def _stop_if_asked(self) -> None:
         if (outcome := self._host.stopped()) is not None:
@@ -245,6 +241,6 @@ class AtomicScript:
     def _new_session(self, what: str) -> Session:
         """A session like the attempt's, which remembers nothing of it."""
         key = f"{self._work.key}/{what}-{time.time_ns()}"
-        session = spark_sessions.opened_for(self._work.settings, key, self._say)
-        session.configure(spark_sessions.configuration(session, self._work, self._host.step.conf))
+        session = sessions.opened_for(self._work.settings, key, self._say)
+        session.configure(sessions.configuration(session, self._work, self._host.step.conf))
         return session

@@ -19,7 +19,7 @@ from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import java_of, running_in
 from dalsegno.steps.contract import Work
-from dalsegno.steps.spark import sessions as spark_sessions
+from dalsegno.steps.spark import sessions
 
 _GONE_SECONDS = 30.0
 
@@ -28,7 +28,7 @@ def executor_of(work: Work) -> dict[str, Any]:
     """What is remembered of where this attempt executes its statements."""
     if work.settings.spark_remote:
         return {"session": work.key, "remote": _digest(work.settings.spark_remote)}
-    server = str(spark_sessions.local_server(work.settings).folder)
+    server = str(sessions.local_server(work.settings).folder)
     return {"session": work.key, "server": server, "machine": work.machine}
 
 
@@ -59,7 +59,7 @@ def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None, machine:
             if server is None:
                 _wait_for_java(Path(folder))
                 return
-            spark_sessions.clear(Session(server.address, session_id_for(key)))
+            sessions.clear(Session(server.address, session_id_for(key)))
         case {"session": key, "remote": digest}:
             remote = settings.spark_remote
             if not remote or _digest(remote) != digest:
@@ -68,7 +68,7 @@ def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None, machine:
                     "work there cannot be asked.",
                     hint="Set spark_remote to that server until the statement is settled.",
                 )
-            spark_sessions.clear(Session(remote, session_id_for(key)))
+            sessions.clear(Session(remote, session_id_for(key)))
         case {"has_ended": True}:
             return
         case {"submitted": key, "deploy_mode": "cluster"}:

@@ -15,7 +15,7 @@ from dalsegno.model.work_units import Statement
 from dalsegno.settings import CatalogType, Settings
 from dalsegno.spark.forms import form_of
 from dalsegno.spark.server import Say, unsaid
-from dalsegno.steps.spark import sessions as spark_sessions
+from dalsegno.steps.spark import sessions
 
 
 def can_fence(settings: Settings, statement: Statement, metadata: RawMetadata, keys: Collection[str]) -> bool:
@@ -29,7 +29,7 @@ def can_fence(settings: Settings, statement: Statement, metadata: RawMetadata, k
     is_rest = settings.catalog(table.catalog).type is CatalogType.REST
     if not is_rest or metadata["format-version"] > 1:
         return True
-    is_sent_elsewhere = spark_sessions.WAP_BRANCH in keys and allows_branches(metadata)
+    is_sent_elsewhere = sessions.WAP_BRANCH in keys and allows_branches(metadata)
     return not (form_of(statement.text).creates or is_sent_elsewhere)
 
 
@@ -55,7 +55,7 @@ def fence(
     table = TableName.of_quoted(statement.target)
     say(f"statement {statement.number}: nothing of it is in {table}; making sure that nothing arrives there later.")
     # A session of its own: the attempt's stamps what it writes, and what is empty must not count as written.
-    session = spark_sessions.opened_for(settings, f"fence/{unit_id}/{secrets.token_hex(8)}", say)
+    session = sessions.opened_for(settings, f"fence/{unit_id}/{secrets.token_hex(8)}", say)
     try:
         session.configure({f"spark.sql.iceberg.snapshot-property.{FENCE}": unit_id})
         for branch in _branches(statement, metadata):

@@ -31,7 +31,7 @@ from dalsegno.steps.contract import Finished, Running, Started, Work
 from dalsegno.steps.fields import SourceFile
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.python import import_path, script_words
-from dalsegno.steps.spark import sessions as spark_sessions
+from dalsegno.steps.spark import sessions
 from dalsegno.steps.spark.params import BLOCK, Jar, Script, SparkStep, Sql, Submission, spark_step
 from dalsegno.steps.spark.work import SqlWork
 from dalsegno.steps.stamps import stamp, statement_stamp
@@ -81,19 +81,19 @@ class SparkProcessRunner(ProcessRunner):
     def poll(self, work: Work, patience: float) -> Running | Finished:
         state = super().poll(work, patience)
         if isinstance(state, Running):
-            spark_sessions.keep_warm(work)
+            sessions.keep_warm(work)
         return state
 
     def cancel(self, work: Work) -> None:
         # The process first: it could ask Spark for more.
         super().cancel(work)
-        spark_sessions.cleared(work)
+        sessions.cleared(work)
 
     def outcome(self, work: Work, ended: Ended) -> Outcome:
         outcome = super().outcome(work, ended)
         _note_end(work, ended, outcome)
         try:
-            spark_sessions.cleared(work)
+            sessions.cleared(work)
         except PlatformError:
             # A script that succeeded has nothing left to do in Spark.
             if not isinstance(outcome, Succeeded):
@@ -104,7 +104,7 @@ class SparkProcessRunner(ProcessRunner):
 def _connected(work: Work, step: SparkStep, script: Script) -> Job:
     """A script in the attempt's session. If the server has to be started first, that is waited for."""
     try:
-        session = spark_sessions.opened(work, step.conf)
+        session = sessions.opened(work, step.conf)
     except DalsegnoError:
         raise
     except Exception as error:
@@ -124,7 +124,7 @@ def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
     if log is None or step.submission is None or not isinstance(step.job, Sql):
         return None
     written = [log.block(BLOCK), *([step.job.file_text] if step.job.file_text is not None else [])]
-    conf = {**spark_sessions.overwrite_mode(work.settings), **work.settings.spark_conf, **step.conf}
+    conf = {**sessions.overwrite_mode(work.settings), **work.settings.spark_conf, **step.conf}
     names = (conf.get("spark.sql.defaultCatalog", "spark_catalog"), ("default",))
     say = AttemptLog(work.log, (*work.secrets, *step.secrets), limit=work.log_limit).note
     return SqlWork(
@@ -135,7 +135,7 @@ def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
         is_idempotent=step.is_idempotent,
         say=say,
         names=names,
-        is_static=conf[spark_sessions.OVERWRITE_MODE].lower() != "dynamic",
+        is_static=conf[sessions.OVERWRITE_MODE].lower() != "dynamic",
         conf=step.conf,
     )
 
@@ -176,7 +176,7 @@ def _has_driver_ended(work: Work, tracked: SqlWork) -> bool:
 
 
 def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
-    own_conf = spark_sessions.catalog_conf(work.settings) | dict(work.settings.spark_conf) | dict(step.conf)
+    own_conf = sessions.catalog_conf(work.settings) | dict(work.settings.spark_conf) | dict(step.conf)
     tracked = tracked_sql(work, step)
     if tracked is not None:
         own_conf |= _ONCE
@@ -192,7 +192,7 @@ def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
         conf = iceberg_conf(jars)
         # Executors on other machines must be able to reach the driver.
         del variables["SPARK_LOCAL_IP"]
-    mode = spark_sessions.overwrite_mode(work.settings)
+    mode = sessions.overwrite_mode(work.settings)
     ours = {"spark.app.name": work.key, **stamp(work), **captures_conf(work), **mode}
     conf |= ours | own_conf | {"spark.master": master}
     files = {_PROPERTIES: as_properties(conf)}

@@ -8,8 +8,7 @@ from dalsegno.errors import UserError
 from dalsegno.model.outcomes import Failed, FailureKind
 from dalsegno.steps import supervision
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.spark import scripts as spark_scripts
-from dalsegno.steps.spark import sql as spark_sql
+from dalsegno.steps.spark import scripts, sql
 from dalsegno.steps.spark.params import Sql, spark_step
 from dalsegno.steps.spark.processes import SparkProcessRunner
 
@@ -31,20 +30,20 @@ class SparkRunner:
         except UserError as error:
             return Finished(Failed(FailureKind.FATAL, error.message, error.hint))
         if isinstance(step.job, Sql) and step.submission is None:
-            return spark_sql.begin(work)
+            return sql.begin(work)
         return self._processes.start(work)
 
     def poll(self, work: Work, patience: float) -> Running | Finished:
         if supervision.is_claimed(work):
             return self._processes.poll(work, patience)
-        return spark_sql.poll(work, patience)
+        return sql.poll(work, patience)
 
     def let_go(self, work: Work) -> None:
         """Leave the step to another process."""
-        spark_sql.let_go(work)
+        sql.let_go(work)
 
     def cancel(self, work: Work) -> None:
-        if spark_scripts.is_sql(work):
-            spark_sql.cancel(work)
+        if scripts.is_sql(work):
+            sql.cancel(work)
         else:
             self._processes.cancel(work)

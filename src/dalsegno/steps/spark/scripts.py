@@ -17,9 +17,8 @@ from dalsegno.spark.connect import Session
 from dalsegno.spark.operations import LostOperation, UnknownOperation
 from dalsegno.steps import stamps
 from dalsegno.steps.contract import Work
-from dalsegno.steps.spark import executors
-from dalsegno.steps.spark import rows as spark_rows
-from dalsegno.steps.spark import sessions as spark_sessions
+from dalsegno.steps.spark import executors, rows, sessions
+from dalsegno.steps.spark.session_variables import replayed_variables
 from dalsegno.steps.spark.work import SqlWork
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def begin(work: Work) -> None:
 
 def is_sql(work: Work) -> bool:
     """Whether statements of the attempt are, or were, executed here or on another machine."""
-    return (work.folder / _BEGAN).exists() or spark_sessions.HANDLE in (work.handle or {})
+    return (work.folder / _BEGAN).exists() or sessions.HANDLE in (work.handle or {})
 
 
 def take_over(work: Work) -> None:
@@ -68,7 +67,7 @@ def joined(session: Session, work: Work, statements: Sequence[str], conf: Mappin
         return int(found[_STATEMENT])
     if (work.folder / _EXECUTED).exists():
         raise Abandoned
-    session.configure(spark_sessions.configuration(session, work, conf) | _position(0, statements))
+    session.configure(sessions.configuration(session, work, conf) | _position(0, statements))
     return 0
 
 
@@ -93,7 +92,7 @@ def replayed(session: Session, work: Work, number: int, statements: Sequence[str
     """Give a new session what an earlier one had of a statement that only changes the session."""
     session.require_ownership()
     (work.folder / _EXECUTED).touch(mode=0o600)
-    for text in (statements[number - 1], *tracked.replayed_variables(number)):
+    for text in (statements[number - 1], *replayed_variables(tracked.unit.statement(number))):
         session.execute(text, 1)
     tracked.end(number)
 
@@ -132,8 +131,8 @@ def _followed(
     for name in _names(number):
         try:
             if is_begun:
-                return session.attach(name, spark_rows.FETCHED + 1)
-            return session.execute(statement, spark_rows.FETCHED + 1, name)
+                return session.attach(name, rows.FETCHED + 1)
+            return session.execute(statement, rows.FETCHED + 1, name)
         except LostOperation:
             # The server does not tell how it ended, but its target may.
             session.clear(name)

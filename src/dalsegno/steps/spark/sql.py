@@ -2,7 +2,7 @@
 
 The thread writes how it ended into the attempt's folder before it lets go of the session, so that an end is known even
 if nobody was there to hear of it. If this process dies, Spark goes on with the statement that it was at: whoever looks
-after the attempt next attaches to it, and goes on with those that follow (``spark_scripts``). A process that was only
+after the attempt next attaches to it, and goes on with those that follow (``scripts``). A process that was only
 thought dead finds that another one has taken the session, and executes no more. Every snapshot that a statement makes
 carries the attempt and the statement's number.
 """
@@ -25,10 +25,7 @@ from dalsegno.spark.failures import explained
 from dalsegno.spark.operations import TakenOver
 from dalsegno.steps.attempt_log import AttemptLog
 from dalsegno.steps.contract import Finished, Progress, Running, Started, Work
-from dalsegno.steps.spark import atomic, atomic_records
-from dalsegno.steps.spark import rows as spark_rows
-from dalsegno.steps.spark import scripts as spark_scripts
-from dalsegno.steps.spark import sessions as spark_sessions
+from dalsegno.steps.spark import atomic, atomic_records, rows, scripts, sessions
 from dalsegno.steps.spark.params import BLOCK, SparkStep, Sql, spark_step
 from dalsegno.steps.spark.scripts import Abandoned
 from dalsegno.steps.spark.work import SqlWork
@@ -52,8 +49,8 @@ def begin(work: Work) -> Started | Finished:
     """Get ready to execute the statements, unless that was done. ``poll`` begins: by then the handle is stored."""
     if outcome := _recorded(work):
         return Finished(outcome)
-    spark_scripts.begin(work)
-    return Started({spark_sessions.HANDLE: session_id_for(work.key)})
+    scripts.begin(work)
+    return Started({sessions.HANDLE: session_id_for(work.key)})
 
 
 def poll(work: Work, patience: float) -> Running | Finished:
@@ -76,22 +73,22 @@ def _begun(work: Work) -> SqlThread | Outcome:
     """A thread that executes the statements, or goes on with those of an earlier process; or how that has ended."""
     if outcome := _recorded(work):
         return outcome
-    if not spark_scripts.is_sql(work):
+    if not scripts.is_sql(work):
         return _GONE
     try:
         step = spark_step(work)
     except DalsegnoError as error:
         # What an earlier process began must not go on beside the next attempt.
-        spark_sessions.cleared(work)
+        sessions.cleared(work)
         kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
         return Failed(kind, error.message, error.hint)
     if not isinstance(step.job, Sql):
-        spark_sessions.cleared(work)
+        sessions.cleared(work)
         return _GONE
     hiding = replace(work, secrets=(*work.secrets, *step.secrets))
     with _guard:
         if work.key not in _running:
-            spark_scripts.take_over(work)
+            scripts.take_over(work)
             _running[work.key] = SqlThread(hiding, step, step.job)
             _running[work.key].start()
         return _running[work.key]
@@ -113,7 +110,7 @@ def cancel(work: Work) -> None:
     if thread := _running.pop(work.key, None):
         thread.cancel()
     else:
-        spark_sessions.cleared(work)
+        sessions.cleared(work)
     if _recorded(work) is None:
         _record(work, _CANCELLED)
 
@@ -161,7 +158,7 @@ class SqlThread(threading.Thread):
         self.outcome = self.log.masked_outcome(self.outcome)
         _record(self.work, self.outcome)
         if self._session and isinstance(self.outcome, Succeeded):
-            spark_sessions.late_ends.end(self._session)
+            sessions.late_ends.end(self._session)
         elif self._session:
             self._release(self._session)
 
@@ -188,7 +185,7 @@ class SqlThread(threading.Thread):
         try:
             return self._executed()
         except Abandoned:
-            spark_sessions.cleared(self.work)
+            sessions.cleared(self.work)
             self._session = None
             return _recorded(self.work) or _GONE
 
@@ -202,9 +199,9 @@ class SqlThread(threading.Thread):
             self.statements = tracked.texts
         if self.step.is_atomic:
             return atomic.AtomicScript(self, self.statements, tracked).executed()
-        session = spark_sessions.connected(self.work, self.log.note)
+        session = sessions.connected(self.work, self.log.note)
         self.use(session)
-        last = spark_scripts.joined(session, self.work, self.statements, self.step.conf)
+        last = scripts.joined(session, self.work, self.statements, self.step.conf)
         if tracked is not None:
             tracked.resume(session, last)
             self.statements = tracked.texts
@@ -259,29 +256,29 @@ class SqlThread(threading.Thread):
                 return {}
             if tracked.is_session_statement(number):
                 self.log.note(f"{which} is executed again, for the session")
-                spark_scripts.replayed(session, self.work, number, self.statements, tracked)
+                scripts.replayed(session, self.work, number, self.statements, tracked)
                 return {}
         if is_begun:
             self.log.note(f"An earlier process was at {which}: resuming it.")
         else:
             self.log.note(f"{which}:")
             self.log.write(self.statements[number - 1])
-        execute = spark_scripts.followed if is_begun else spark_scripts.executed
+        execute = scripts.followed if is_begun else scripts.executed
         try:
-            rows = execute(session, self.work, number, self.statements, tracked)
+            found = execute(session, self.work, number, self.statements, tracked)
         except Exception as error:
             if tracked is not None and not isinstance(error, DalsegnoError | TakenOver | Abandoned):
                 self._note_failure(tracked, number, error)
             raise
         if tracked is not None:
             tracked.end(number)
-        if rows is None:
+        if found is None:
             self.log.note(f"{which} was executed before, and is not executed again")
             return {}
         self.log.note(f"{which} took {time.perf_counter() - began:.2f} s")
-        if text := spark_rows.described(rows):
+        if text := rows.described(found):
             self.log.write(text)
-        return spark_rows.outputs(rows)
+        return rows.outputs(found)
 
     def _note_failure(self, tracked: SqlWork, number: int, error: Exception) -> None:
         """Record what is certain. What cannot be recorded now is in doubt for whoever tries next."""

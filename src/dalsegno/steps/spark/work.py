@@ -12,27 +12,25 @@ from typing import Any
 
 from dalsegno.errors import DataError, UserError
 from dalsegno.iceberg import evidence
-from dalsegno.iceberg.evidence import Absent, Unclear, Written
+from dalsegno.iceberg.evidence import Written
 from dalsegno.model.full_refresh import replaces
 from dalsegno.model.tables import TableName
-from dalsegno.model.work_units import Statement, StatementState, TableState, UnitState
+from dalsegno.model.work_units import Statement, StatementState, UnitState
 from dalsegno.plan.unfinished_work import ways_on
 from dalsegno.spark.connect import Session
 from dalsegno.spark.forms import Effect, Form, form_of
 from dalsegno.steps.contract import Work, WorkLog
-from dalsegno.steps.spark import executors, fences
+from dalsegno.steps.spark import executors
+from dalsegno.steps.spark.done_statements import gone_because, last_done, lost_session_statement, newest_done
 from dalsegno.steps.spark.full_refresh import with_emptying
-from dalsegno.steps.spark.sessions import OVERWRITE_MODE
-from dalsegno.steps.spark.targets import BRANCH, Names, Target, Targets, names_of, partition_fields, redefines
+from dalsegno.steps.spark.judging import InDoubt, Judge, NotExecuted
+from dalsegno.steps.spark.session_variables import values_of
+from dalsegno.steps.spark.target_checks import is_overwrite_static, is_temporary, refuse_static_overwrite
+from dalsegno.steps.spark.targets import Names, Target, Targets, names_of, redefines
 from dalsegno.steps.spark.unknown_writes import refuse_unknown_writes
 from dalsegno.steps.stored_secrets import restored, without_secrets
 
 Say = Callable[[str], None]
-_WRITES = frozenset({Effect.STAMPED, Effect.UNSTAMPED, Effect.UNKNOWN})
-#: Forms that give the session something that it finds by a name before it looks for tables.
-_TEMPORARY = frozenset({"CREATE TEMPORARY VIEW", "CACHE TABLE"})
-#: How the names of forms begin that change rows, and nothing in the session.
-_ROW_CHANGES = frozenset({"INSERT", "FROM", "MERGE", "UPDATE", "DELETE"})
 
 
 class SqlWork:
@@ -112,7 +110,7 @@ class SqlWork:
     def is_done(self, number: int) -> bool:
         """Whether a statement that writes is not to be executed."""
         statement = self.unit.statement(number)
-        return statement.state is StatementState.DONE and self._form(statement).effect in _WRITES
+        return statement.state is StatementState.DONE and self._form(statement).effect.may_write
 
     def is_written(self, number: int) -> bool | None:
         """Find out about a statement that the server has lost, and that is not at work any longer.
@@ -124,19 +122,14 @@ class SqlWork:
 
     def is_session_statement(self, number: int) -> bool:
         """Whether a statement was executed for the session only, in front of one that is done: to be made again."""
-        last = max((each.number for each in self.unit.statements if each.state is StatementState.DONE), default=0)
+        last = last_done(self.unit.statements)
         return number < last and self._form(self.unit.statement(number)).effect is Effect.SESSION
-
-    def replayed_variables(self, number: int) -> list[str]:
-        """Statements that give session variables the values that they had, behind the one that set them."""
-        values = self.unit.statement(number).variables or {}
-        return [f"SET VAR {name} = {value}" for name, value in values.items()]
 
     def begin(self, number: int, executor: Mapping[str, Any]) -> None:
         """Record that a statement is about to be executed, with its target as it is before."""
         statement = self.unit.statement(number)
         form = self._form(statement)
-        if form.effect not in _WRITES:
+        if not form.effect.may_write:
             return
         begun = self._begun(statement, form, executor)
         done, self._done = self._done, {}
@@ -149,7 +142,7 @@ class SqlWork:
             form = self._form(each)
             if form.moves_names:
                 self._names = None
-            if each.state is StatementState.PLANNED and form.effect in _WRITES:
+            if each.state is StatementState.PLANNED and form.effect.may_write:
                 begun.append(self._begun(each, form, executor))
         self.unit = self._log.change(self.unit, *begun)
 
@@ -175,7 +168,9 @@ class SqlWork:
         target = self._target(form, statement.number)
         before = None
         if target is not None and form.overwrites:
-            self._refuse_static_overwrite(target, statement, form.fixed_columns)
+            upto = self.unit.statements[: statement.number]
+            is_static = is_overwrite_static(self._session, upto, is_static=self._is_static)
+            refuse_static_overwrite(target, form, self.unit.name, statement.number, is_static=is_static)
         if target is not None and (target.metadata is not None or form.creates):
             before = evidence.state_of(target.metadata)
             self._refuse_newer_target(target, statement)
@@ -195,7 +190,7 @@ class SqlWork:
     def _target(self, form: Form, number: int) -> Target | None:
         """The table that a statement writes to; None if it is, or may be, none that we can ask."""
         earlier = [self._form(each) for each in self.unit.statements[: number - 1]]
-        if not form.target or _is_temporary(form.target, earlier):
+        if not form.target or is_temporary(form.target, earlier):
             return None
         target = self._targets.find(form.target)
         keys = self._settings_made(number)
@@ -212,9 +207,9 @@ class SqlWork:
         if form.moves_names:
             self._names = None
         if form.variables:
-            values = self._values_of(form.variables)
-            self._done[number] = replace(statement, variables=values)
-        if form.effect not in _WRITES:
+            assert self._session is not None  # noqa: S101 - a statement was executed
+            self._done[number] = replace(statement, variables=values_of(self._session, form.variables))
+        if not form.effect.may_write:
             return
         done = replace(statement, state=StatementState.DONE, done_at=self._log.now())
         self._done[number] = done
@@ -253,7 +248,7 @@ class SqlWork:
         for each in begun:
             if (each.executor or {}).get("session") != self._work.key and not self._is_written_elsewhere(each):
                 executors.ensure_gone(self._work.settings, each.executor, self._work.machine)
-        written = [each.number for each in begun[1:] if isinstance(self._verdict(each), Written)]
+        written = [each.number for each in begun[1:] if isinstance(self._judge.verdict(each), Written)]
         for each in begun:
             if each.number < max(written, default=0):
                 self._set(each, StatementState.DONE)
@@ -263,13 +258,23 @@ class SqlWork:
     def _is_written_elsewhere(self, statement: Statement) -> bool:
         """Whether a statement is done of which another machine would have to say whether it is still at work."""
         is_elsewhere = executors.is_elsewhere(self._work.settings, statement.executor, self._work.machine)
-        return is_elsewhere and isinstance(self._verdict(statement), Written)
+        return is_elsewhere and isinstance(self._judge.verdict(statement), Written)
 
     def _settle(self, statement: Statement) -> bool:
         """Say of a statement that was begun that it is done, or planned; or stop. True: all are planned anew."""
-        doubt = self._judged(statement)
-        if doubt is None:
-            return False
+        match self._judge.judge(statement, self._settings_made(statement.number)):
+            case Written(snapshot_id):
+                self._say(f"statement {statement.number} was executed: snapshot {snapshot_id} of {statement.target}")
+                self._set(statement, StatementState.DONE, after=snapshot_id)
+                return False
+            case NotExecuted():
+                self._set(statement, StatementState.PLANNED)
+                return False
+            case InDoubt(doubt):
+                return self._start_over(statement, doubt)
+
+    def _start_over(self, statement: Statement, doubt: str) -> bool:
+        """Plan all statements anew, if that is harmless; otherwise a person has to decide."""
         if self._is_idempotent:
             self._say(f"statement {statement.number} may have been executed; the step is idempotent: starting over.")
             self._done.clear()
@@ -283,45 +288,6 @@ class SqlWork:
             hint=f"Look at its target, then say so: dalsegno resolve {capture_id} --step {self.unit.key.step_id} "
             f"--written, or --not-written. Or take all of it back: dalsegno undo {capture_id}",
         )
-
-    def _judged(self, statement: Statement) -> str | None:
-        """Settle a statement by its target; otherwise say why that is impossible."""
-        form = self._form(statement)
-        if form.effect is Effect.UNKNOWN:
-            names = ", ".join(".".join(parts) for parts in form.targets)
-            return f"what it has written cannot be told, because {form.because}{names and f': {names}'}"
-        found = self._verdict(statement) if form.effect in _WRITES else Absent()
-        if isinstance(found, Absent) and form.effect is Effect.STAMPED:
-            found = self._verdict_behind_fence(statement)
-        if isinstance(found, Written):
-            self._say(f"statement {statement.number} was executed: snapshot {found.snapshot_id} of {statement.target}")
-            self._set(statement, StatementState.DONE, after=found.snapshot_id)
-            return None
-        # What leaves no stamp may have been executed. Nothing after it was begun, so that once more leaves the same.
-        is_harmless = form.effect not in _WRITES or (form.effect is Effect.UNSTAMPED and form.is_idempotent)
-        if is_harmless or (isinstance(found, Absent) and form.effect is Effect.STAMPED):
-            self._set(statement, StatementState.PLANNED)
-            return None
-        return found.because if isinstance(found, Unclear) else "it leaves no trace in its target"
-
-    def _verdict_behind_fence(self, statement: Statement) -> evidence.Verdict:
-        """The verdict of a target to which nothing of the statement can come any more."""
-        table = TableName.of_quoted(statement.target or "")
-        metadata = self._targets.load(table)
-        settings, keys = self._work.settings, self._settings_made(statement.number)
-        if metadata is not None and not fences.can_fence(settings, statement, metadata, keys):
-            return Unclear(f"{table} has format version 1, so that its catalog may still accept the statement's commit")
-        fences.fence(settings, statement, metadata, self.unit.id, self._say)
-        now = self._targets.load(table)
-        if metadata is not None and now is not None and not fences.is_fenced(metadata, now, self.unit.id):
-            return Unclear(f"what Spark wrote to {table} is not in the table that the settings name so")
-        return self._verdict(statement)
-
-    def _verdict(self, statement: Statement) -> evidence.Verdict:
-        if statement.target is None or statement.before is None:
-            return Unclear("its target is in no catalog that dalsegno can ask, or is not an Iceberg table")
-        metadata = self._targets.load(TableName.of_quoted(statement.target))
-        return evidence.verdict(metadata, statement.before, self.unit.id, statement.number)
 
     def _set(self, statement: Statement, state: StatementState, after: int | None = None) -> None:
         if state is StatementState.PLANNED:
@@ -344,73 +310,28 @@ class SqlWork:
 
     def _check_done(self) -> None:
         """What is done must still be there: the newest statement that is done says so for each target and branch."""
-        for statement in self._newest_done():
-            found = self._verdict(statement)
-            if (because := self._gone_because(statement, found)) is not None:
+        for statement in newest_done(self.unit.statements):
+            metadata = self._targets.load(TableName.of_quoted(statement.target or ""))
+            if (because := gone_because(statement, self._judge.verdict(statement), metadata)) is not None:
                 raise DataError(
                     f"Statement {statement.number} of {self.unit.name} is done, but {statement.target} no longer has "
                     f"what it wrote: {because}.",
                     hint=f"Take back what is left of it, and start anew: dalsegno undo {self.unit.key.captures[0]}",
                 )
 
-    def _newest_done(self) -> list[Statement]:
-        """The newest statement that is done, of each target by each name: a branch is named like a table."""
-        newest: dict[str, dict[tuple[str, ...], Statement]] = {}
-        for each in self.unit.statements:
-            if each.state is not StatementState.DONE or not each.target or not each.before:
-                continue
-            form = self._form(each)
-            if form.creates or form.drops:
-                # Whatever was there before it is not there any longer.
-                newest.pop(each.target, None)
-            if not form.drops and (not form.creates or (form.effect is Effect.STAMPED and not form.is_idempotent)):
-                newest.setdefault(each.target, {})[form.target] = each
-        return [each for by_name in newest.values() for each in by_name.values()]
-
-    def _gone_because(self, statement: Statement, found: evidence.Verdict) -> str | None:
-        """Why a target does not have what a statement wrote that is done; None if it has, or nobody can tell."""
-        metadata = self._targets.load(TableName.of_quoted(statement.target or ""))
-        before = statement.before or TableState()
-        if metadata is None:
-            return "the table is gone, or was renamed"
-        is_another = before.uuid is not None and metadata["table-uuid"] != before.uuid
-        if isinstance(found, Unclear) and (found.is_rolled_back or is_another):
-            return found.because
-        form = self._form(statement)
-        # An overwrite without rows leaves nothing; and a person's word counts (``dalsegno resolve``).
-        is_traced = form.effect is Effect.STAMPED and "OVERWRITE" not in form.name and statement.executor is not None
-        if isinstance(found, Absent) and is_traced:
-            return "the snapshot that it made is not in the history, so it was rolled back and has expired"
-        is_of_branch = form.target[-1].startswith(BRANCH)
-        if isinstance(found, Unclear) and is_traced and not is_of_branch and evidence.began_anew(metadata, before):
-            return "the table was replaced since"
-        return None
-
     def _check_session_statements(self) -> None:
         """What the session knew must be made again with the same values, or all of it must be undone."""
-        last = max((each.number for each in self.unit.statements if each.state is StatementState.DONE), default=0)
-        left = max((each.number for each in self.unit.statements if self._is_left(each)), default=0)
-        # What nothing follows need not be made again.
-        for each in self.unit.statements[: min(last, left - 1) if left else 0]:
-            form = self._form(each)
-            has_values = bool(form.variables) and each.variables is not None
-            is_lost = form.effect is Effect.SESSION and not form.is_replayable and not has_values
-            # A script may have set variables; what only writes to tables, wherever, has not.
-            is_lost = is_lost or (form.effect is Effect.UNKNOWN and form.name.partition(" ")[0] not in _ROW_CHANGES)
-            if not is_lost:
-                continue
-            if self._is_idempotent:
-                self.unit = self._log.start_over(self.unit)
-                return
-            raise UserError(
-                f"Statement {each.number} ({form.name}) of {self.unit.name} gave the session something that cannot be "
-                "made again, so what follows it cannot be resumed.",
-                hint=f"Take back what was written, and start anew: dalsegno undo {self.unit.key.captures[0]}",
-            )
-
-    def _is_left(self, statement: Statement) -> bool:
-        """Whether a statement is still to be executed, not for the session alone."""
-        return statement.state is not StatementState.DONE and self._form(statement).effect is not Effect.SESSION
+        lost = lost_session_statement(self.unit.statements)
+        if lost is None:
+            return
+        if self._is_idempotent:
+            self.unit = self._log.start_over(self.unit)
+            return
+        raise UserError(
+            f"Statement {lost.number} ({self._form(lost).name}) of {self.unit.name} gave the session something that "
+            "cannot be made again, so what follows it cannot be resumed.",
+            hint=f"Take back what was written, and start anew: dalsegno undo {self.unit.key.captures[0]}",
+        )
 
     def _refuse_newer_target(self, target: Target, statement: Statement) -> None:
         """A target that has what is about to be written knows more than the store: an old copy was restored."""
@@ -425,25 +346,6 @@ class SqlWork:
                 hint=f"If the rows are there: dalsegno resolve {self.unit.key.captures[0]} "
                 f"--step {self.unit.key.step_id} --written",
             )
-
-    def _refuse_static_overwrite(self, target: Target, statement: Statement, fixed_columns: int) -> None:
-        """A static overwrite deletes every partition that the new rows do not touch, unless it names a single one."""
-        is_one = target.metadata is None or fixed_columns >= partition_fields(target.metadata)
-        if is_one or not self._overwrites_all(statement):
-            return
-        raise UserError(
-            f"Statement {statement.number} of {self.unit.name} would delete every partition of {target.name} that the "
-            "captured rows do not touch: Spark's mode of INSERT OVERWRITE is static here.",
-            hint=f"Remove {OVERWRITE_MODE} from the step, or use INSERT INTO … REPLACE WHERE. To replace the whole "
-            "table: TRUNCATE TABLE, then INSERT INTO.",
-        )
-
-    def _overwrites_all(self, statement: Statement) -> bool:
-        if self._session is not None:
-            return self._session.settings([OVERWRITE_MODE]).get(OVERWRITE_MODE, "static").lower() != "dynamic"
-        # Of what is submitted, the text has to tell.
-        earlier = (each.text for each in self.unit.statements[: statement.number])
-        return self._is_static or any(OVERWRITE_MODE.lower() in text.lower() for text in earlier)
 
     def _refuse_unknown_writes(self, target: Target) -> None:
         if target.metadata is None or target.name in self._looked_at:
@@ -465,24 +367,9 @@ class SqlWork:
                 found = evidence.stamped(target.metadata, self.unit.id, number)
                 self._done[number] = replace(each, after=next(iter(found), None))
 
-    def _values_of(self, names: Sequence[str]) -> dict[str, str] | None:
-        """SQL for the values of session variables; None if one has a type that has no literal."""
-        assert self._session is not None  # noqa: S101 - a statement was executed
-        found: dict[str, str] = {}
-        for name in names:
-            quoted = f"`{name.replace('`', '``')}`"
-            [kind] = self._session.execute(f"SELECT typeof({quoted}) AS type", 1)["type"].to_pylist()
-            if any(word in kind for word in ("binary", "array", "map", "struct", "variant")):
-                return None
-            # What the clock shows in a time zone, it may show twice.
-            read, made = ("unix_micros({})", "timestamp_micros({})") if kind == "timestamp" else ("{}", "{}")
-            asked = f"SELECT hex(CAST({read.format(quoted)} AS STRING)) AS value"
-            [value] = self._session.execute(asked, 1)["value"].to_pylist()
-            # In digits, because in a text Spark would find escapes and settings.
-            text = "NULL" if value is None else f"decode(unhex('{value}'), 'UTF-8')"
-            told = made.format(f"CAST({text} AS BIGINT)") if kind == "timestamp" else f"CAST({text} AS {kind})"
-            found[quoted] = told
-        return found
+    @property
+    def _judge(self) -> Judge:
+        return Judge(self._work.settings, self._targets, self.unit.id, self._say)
 
     def _names_now(self) -> Names | None:
         if self._names is None and self._session is not None:
@@ -495,12 +382,6 @@ class SqlWork:
     @staticmethod
     def _form(statement: Statement) -> Form:
         return form_of(statement.text)
-
-
-def _is_temporary(target: tuple[str, ...], earlier: Iterable[Form]) -> bool:
-    """Whether a name means what the session made by it before, and not a table of a catalog."""
-    made = [each.target[-1].lower() for each in earlier if each.name in _TEMPORARY and each.target]
-    return len(target) == 1 and target[0].lower() in made
 
 
 def _planned(statement: Statement) -> Statement:
