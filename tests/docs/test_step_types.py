@@ -32,7 +32,7 @@ def test_type(name: str) -> None:
     assert re.search(r"\*\*Outputs?", described)
     assert described.index("```yaml") < (described + "\n|").index("\n|"), "the example comes first"
     known = STEP_TYPES[name.lower()]
-    block_name = f"`{known.block}`" if known.block else "–"
+    block_name = f"`{known.block}`" if known.block else "none"
     assert f"| [{name}](#{name.lower()}) | {block_name} | {known.summary} |" in PAGE
     if (block := known.fields) is None:
         return
