@@ -283,7 +283,7 @@ def test_what_an_audit_left_is_cleaned(story: Story) -> None:
         table = lake.load(lake.name("drift.plays"))
         files = {file for file in table.files.list(table.metadata["location"])}
         position = lake.store.positions("drift")[0].position
-        clone = Scratch(lake).clone(table, position).tables[0]
+        clone = Scratch(lake.context).clone(table, position).tables[0]
         lake.clean()
         assert lake.catalog("lake").has(clone.change_table)
         lake.clock = lambda: utc_now() + lake.settings.capture_lifetime + timedelta(seconds=1)

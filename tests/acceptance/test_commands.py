@@ -194,7 +194,7 @@ def test_a_catalog_that_cannot_be_reached(run: Commands) -> None:
     [
         (("capture", "t", "--consumer", "c"), 2, "expected namespace.table or catalog.namespace.table"),
         (("capture", "db.none", "--consumer", "c"), 2, "there is no such table"),
-        (("capture", "db.t", "--consumer", "a b"), 2, "is no name for a consumer"),
+        (("capture", "db.t", "--consumer", "a b"), 2, "cannot be the name of a consumer"),
         (("capture", "db.t", "db.t", "--consumer", "c"), 2, "each only once"),
         (("capture", "db.t", "--consumer", "c", "--branch", "x"), 2, "has no branch 'x'; it has main"),
         (("capture", "db.t", "--consumer", "c", "--range", "dat"), 2, "Did you mean 'day'"),

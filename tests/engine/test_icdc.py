@@ -186,7 +186,7 @@ def test_a_table_that_is_somebody_elses_stays(place: Place, lake: Lake) -> None:
     place.push("w", icdc("write"), job(place, script=NAMED))
     run = place.run("w")
     assert run.status is FAILED
-    assert f"there is a table lake.{TARGET} already, which is no change table of this project" in (run.reason or "")
+    assert f"there is a table lake.{TARGET} already, which is not a change table of this project" in (run.reason or "")
     assert ids(lake) == [7]
     assert not lake.store.captures()
     lake.catalog("lake").pyiceberg.rename_table(TARGET, "db.mine")

@@ -13,7 +13,8 @@ import pytest
 
 from dalsegno import Lake
 from dalsegno.clock import to_millis, utc_now
-from dalsegno.iceberg.catalogs import Catalog, LoadedTable, SqlCatalog
+from dalsegno.iceberg.catalogs import Catalog, LoadedTable
+from dalsegno.iceberg.catalogs.sql import SqlCatalog
 from dalsegno.model.tables import TableName
 from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.run_views import RunView
@@ -512,7 +513,7 @@ def test_what_cannot_be_watched_is_said(watching: Watching, caplog: pytest.LogCa
     watching.look()
     assert len(watching.place.orchestrator.list_runs("other")) == 1
     assert watching.runs() == []
-    assert caplog.text.count("For whom 'capture' of w captures is known in a run only") == 1
+    assert caplog.text.count("Step 'capture' of w sets its consumer at run time") == 1
 
 
 def test_the_service_watches_tables(place: Place) -> None:

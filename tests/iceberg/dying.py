@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno import Lake, Settings
-from dalsegno.iceberg.catalogs import SqlCatalog
+from dalsegno.iceberg.catalogs.sql import SqlCatalog
 from dalsegno.iceberg.files import Files
 from dalsegno.store import Store
 from tests.processes import PROCESSES

@@ -114,7 +114,7 @@ def check(changes: Changes, told_of: Told, truth: Difference, after: Rows) -> No
     shown = [readable(raw["name"], raw["type"]) for raw in told_of.fields]
     if spec.changes is ChangeKind.KEYS:
         shown = ["*"]
-    elif not spec.is_told_by_one_end:
+    elif not spec.needs_only_after:
         shown.append("_change_type")
     found = told_of.source.place.spark_rows(f"select {', '.join(shown)} from (\n{changes.query('spark')}\n)")
     may_be_more = captured_table.details["may_be_more"] is not None

@@ -57,7 +57,7 @@ def test_both_ends(place: Place, version: int, modes: dict[str, str], kind: str)
     changes = source.capture(**wishes)
     is_told_by_ids = version == 3 and kind == "upserts"
     for told in (plan_text.plans([plan]), text.changes(changes, None)):
-        assert ("may include    unchanged rows: rows that were written again" in told) == is_told_by_ids
+        assert ("may include    unchanged rows: rows rewritten with identical values" in told) == is_told_by_ids
     assert (plan.before is None) == (changes.before is None)
     assert (None if plan.before is None else asdict(plan.before)) == changes.details["before"]
     after = Cost(changes.files, changes.rows, changes.bytes)

@@ -252,9 +252,9 @@ def test_names_that_are_not_there(place: Place) -> None:
         source.capture(ranges=["s"])
     with refused(source, UserError, "is not in the history"):
         source.capture(start="12345")
-    with refused(source, UserError, "'soon' is no place to start from"):
+    with refused(source, UserError, "'soon' cannot be a start"):
         source.capture(start="soon")
-    with refused(source, UserError, "is no name for a consumer"):
+    with refused(source, UserError, "cannot be the name of a consumer"):
         source.capture("a consumer")
     assert source.taken(ranges=["id", "s.x"]).total() == 1
 

@@ -38,20 +38,20 @@ def stored(source: Source) -> Position | None:
 def waiting(source: Source) -> int | None:
     """The rows that a trigger finds."""
     watch = Watch(source.place.lake.name(source.name), CONSUMER)
-    found = WatchedTables(source.place.lake).look([watch])[watch]
+    found = WatchedTables(source.place.lake.context).look([watch])[watch]
     return None if found is None else found.rows
 
 
 @pytest.mark.parametrize("start", [None, "latest"])
 def test_a_checkpoint_follows(place: Place, start: str | None, caplog: pytest.LogCaptureFixture) -> None:
-    """As a workflow asks, which names a start as long as there is no checkpoint."""
+    """As a step asks, which names in every run where the first one begins."""
     old = begun(place)
     new = rename(old, fresh(old))
     (plan,) = place.lake.plan(new.name, consumer=CONSUMER)
     assert plan.checkpoint and plan.refusal is None and plan.to_read and plan.to_read.rows == 1
     assert waiting(new) == 1
-    is_first = place.lake.position(CONSUMER, new.name) is None
-    assert new.taken(start=start if is_first else None) == numbered(2)
+    assert place.lake.position(CONSUMER, new.name) is not None
+    assert new.taken(start=start, is_start_for_first=True) == numbered(2)
     said = f"{place.catalog}.{old.name} was renamed to {place.catalog}.{new.name}"
     assert said in caplog.text
     assert [move.reason for move in place.lake.history(CONSUMER, new.name)] == ["capture committed", said]
@@ -126,7 +126,7 @@ def test_a_copy_that_is_registered_under_another_name(place: Place) -> None:
     copy = Source(place, f"{NAMESPACE}.{fresh(old)}")
     location = place.lake.load(place.lake.name(old.name)).metadata_location
     place.call(f"register_table('{copy.name}', '{location}')")
-    with pytest.raises(HistoryLost, match=r"cannot be told.*checkpoints set"):
+    with pytest.raises(HistoryLost, match=r"is unknown.*checkpoints set"):
         copy.capture()
     assert copy.taken(start="earliest") == numbered(1, 2)
     assert old.taken() == numbered(2)

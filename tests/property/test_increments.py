@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange
+from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.captures import EVERY_OPERATION, CaptureSpec, ChangeKind
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import Bound, Since
 from dalsegno.model.tables import TableName
-from dalsegno.plan.increments import Treatment, next_increment
+from dalsegno.plan.increments import Increment, Treatment, next_increment
 
 TABLE = TableName("lake", ("db",), "t")
+
+
+def next_range(history: History, checkpoint: Position | None, **options: Any) -> Increment:
+    return next_increment(TableRequest(TABLE, "c", **options), history, checkpoint)
 
 
 def snapshot(id_: int, parent: int | None, operation: Operation) -> Snapshot:
@@ -71,7 +77,7 @@ def test_a_range_is_exact_or_refused(past: Past) -> None:
     checkpoint = Position("uuid", "main", past.checkpoint, past.checkpoint or 0, 0, 0)
     line = past.line(past.head)
     try:
-        increment = next_increment(TABLE, "c", history, checkpoint)
+        increment = next_range(history, checkpoint)
     except DataError as error:
         unharmed = past.known == past.truth and (past.checkpoint is None or past.checkpoint in line)
         assert isinstance(error, UnsupportedChange) or not unharmed, "a whole history must not be called lost"
@@ -95,7 +101,7 @@ def test_a_range_is_exact_or_refused(past: Past) -> None:
 def test_another_table_is_never_taken_for_the_same(past: Past) -> None:
     checkpoint = Position("another", "main", past.checkpoint, 0, 0, 0)
     with pytest.raises(HistoryLost, match="created anew"):
-        next_increment(TABLE, "c", past.history(), checkpoint)
+        next_range(past.history(), checkpoint)
 
 
 @given(pasts(), st.integers(0, 13))
@@ -103,7 +109,7 @@ def test_a_cut_ends_at_the_last_snapshot_before_it(past: Past, second: int) -> N
     whole = replace(past, known=past.truth)
     line = [id_ for id_ in whole.line(past.head) if id_ <= second]
     try:
-        increment = next_increment(TABLE, "c", whole.history(), None, end=Since(1000 * second))
+        increment = next_range(whole.history(), None, end=Since(1000 * second))
     except UnsupportedChange:
         return
     assert increment.upto.snapshot_id == (line[-1] if line else None)
@@ -125,11 +131,11 @@ def test_bounded_captures_take_what_one_would(
         made = snapshot(id_, id_ - 1 or None, Operation(word))
         known[id_] = replace(made, summary={**made.summary, **told})
     history = History("uuid", 2, "main", known.get(len(known)), 0, known)
-    whole = next_increment(TABLE, "c", history, None, spec=spec)
+    whole = next_range(history, None, spec=spec)
     taken: list[Snapshot] = []
     position: Position | None = None
     for most, size in itertools.cycle(bounds):
-        increment = next_increment(TABLE, "c", history, position, bound=Bound(most, size), spec=spec)
+        increment = next_range(history, position, bound=Bound(most, size), spec=spec)
         assert increment.has_news == (len(taken) < len(whole.taken))
         position = increment.upto
         taken += increment.taken

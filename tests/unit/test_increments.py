@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dalsegno.errors import HistoryLost, UnsupportedChange, UserError
+from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
 from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Latest, Since, parse_start
 from dalsegno.model.tables import TableName
-from dalsegno.plan.increments import Treatment, next_increment
+from dalsegno.plan.increments import Increment, Treatment, next_increment
 
 TABLE = TableName("lake", ("db",), "t")
+
+
+def next_range(history: History, checkpoint: Position | None, **options: Any) -> Increment:
+    return next_increment(TableRequest(TABLE, "c", **options), history, checkpoint)
 
 
 def snap(id_: int, parent: int | None, operation: str = "append", **summary: str) -> Snapshot:
@@ -33,7 +40,7 @@ LINE = (snap(1, None), snap(2, 1), snap(3, 2, "replace"), snap(4, 3))
 
 
 def test_after_a_checkpoint() -> None:
-    found = next_increment(TABLE, "c", history(*LINE), at(1))
+    found = next_range(history(*LINE), at(1))
     assert [(each.id, treatment) for each, treatment in found.snapshots] == [
         (2, Treatment.TAKE),
         (3, Treatment.SKIP_REPLACE),
@@ -55,64 +62,64 @@ def test_after_a_checkpoint() -> None:
     ],
 )
 def test_where_a_first_capture_begins(start: object, after: int | None) -> None:
-    found = next_increment(TABLE, "c", history(*LINE), None, start=start)  # type: ignore[arg-type] # the cases above
+    found = next_range(history(*LINE), None, start=start)
     assert found.after.snapshot_id == after
     assert found.is_first
 
 
 def test_full_is_always_possible() -> None:
     lost = history(snap(7, 6), snap(8, 7, "overwrite"))
-    found = next_increment(TABLE, "c", lost, at(2, table_uuid="other"), start=Full())
+    found = next_range(lost, at(2, table_uuid="other"), start=Full())
     assert (found.is_full, found.has_news, found.upto.snapshot_id) == (True, True, 8)
 
 
 def test_a_start_is_chosen_once() -> None:
     with pytest.raises(UserError, match=r"has a checkpoint on lake.db.t already, at snapshot 2") as refused:
-        next_increment(TABLE, "c", history(*LINE), at(2), start=Latest())
+        next_range(history(*LINE), at(2), start=Latest())
     assert "leave --from out" in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["overwrite", "delete"])
 def test_other_changes_are_refused(kind: str) -> None:
     with pytest.raises(UnsupportedChange, match=rf"snapshot 2 .* is of kind '{kind}'"):
-        next_increment(TABLE, "c", history(snap(1, None), snap(2, 1, kind)), at(1))
+        next_range(history(snap(1, None), snap(2, 1, kind)), at(1))
 
 
 @pytest.mark.parametrize("kind", ["append", "overwrite", "delete"])
 def test_empty_snapshots_are_skipped(kind: str) -> None:
     empty = snap(2, 1, kind, changed_partition_count="0", total_records="5")
-    found = next_increment(TABLE, "c", history(snap(1, None), empty), at(1))
+    found = next_range(history(snap(1, None), empty), at(1))
     assert [treatment for _, treatment in found.snapshots] == [Treatment.SKIP_EMPTY]
     assert (found.has_news, found.moved) == (False, True)
 
 
 def test_a_snapshot_without_counts_is_not_taken_for_empty() -> None:
     silent = Snapshot(2, 1, 2, 2000, Operation.APPEND, 0, "list-2", {})
-    found = next_increment(TABLE, "c", history(snap(1, None), silent), at(1))
+    found = next_range(history(snap(1, None), silent), at(1))
     assert [treatment for _, treatment in found.snapshots] == [Treatment.TAKE]
 
 
 def test_a_range_can_end_earlier() -> None:
-    found = next_increment(TABLE, "c", history(*LINE), at(1), end=AfterSnapshot(2))
+    found = next_range(history(*LINE), at(1), end=AfterSnapshot(2))
     assert [each.id for each, _ in found.snapshots] == [2]
-    assert next_increment(TABLE, "c", history(*LINE), at(2), end=AfterSnapshot(2)).moved is False
+    assert next_range(history(*LINE), at(2), end=AfterSnapshot(2)).moved is False
     with pytest.raises(UserError, match="would end before it begins"):
-        next_increment(TABLE, "c", history(*LINE), at(3), end=AfterSnapshot(2))
+        next_range(history(*LINE), at(3), end=AfterSnapshot(2))
     with pytest.raises(UserError, match=r"Snapshot 9 is not in the history of lake.db.t"):
-        next_increment(TABLE, "c", history(*LINE), at(1), end=AfterSnapshot(9))
+        next_range(history(*LINE), at(1), end=AfterSnapshot(9))
 
 
 def test_a_refusal_says_how_to_lose_nothing() -> None:
     past = history(snap(1, None), snap(2, 1), snap(3, 2, "overwrite"))
     with pytest.raises(UnsupportedChange) as refused:
-        next_increment(TABLE, "c", past, at(1))
+        next_range(past, at(1))
     assert "dalsegno capture lake.db.t --consumer c --changes before_after" in str(refused.value)
     # To move the checkpoint over it would lose what it removed.
     assert "checkpoints set" not in str(refused.value)
 
 
 def test_an_expired_parent_still_proves_the_range() -> None:
-    found = next_increment(TABLE, "c", history(snap(2, 1), snap(3, 2)), at(1))
+    found = next_range(history(snap(2, 1), snap(3, 2)), at(1))
     assert [each.id for each in found.taken] == [2, 3]
 
 
@@ -120,7 +127,7 @@ def test_an_expired_parent_still_proves_the_range() -> None:
     ("past", "checkpoint", "words"),
     [
         (history(snap(1, None), snap(2, 1), head=1), at(2), "was rolled back since"),
-        (history(snap(1, None), snap(2, 1), snap(3, 1)), at(2), "rolled back .* goes on from snapshot 1"),
+        (history(snap(1, None), snap(2, 1), snap(3, 1)), at(2), "rolled back .* continues from snapshot 1"),
         (history(snap(1, None), snap(2, 1), snap(3, None)), at(2), "was replaced, or its history expired"),
         (history(snap(1, None), snap(4, 3)), at(1), "has expired history"),
         (history(snap(3, None), snap(4, 3)), at(1), "was replaced, or its history expired"),
@@ -132,20 +139,20 @@ def test_an_expired_parent_still_proves_the_range() -> None:
 )
 def test_lost_history_says_what_was_found(past: History, checkpoint: Position, words: str) -> None:
     with pytest.raises(HistoryLost, match=words) as refused:
-        next_increment(TABLE, "c", past, checkpoint)
+        next_range(past, checkpoint)
     assert refused.value.hint and "--from full" in refused.value.hint
 
 
 def test_another_branch_needs_another_consumer() -> None:
     with pytest.raises(UserError, match="is on branch 'audit', not on 'main'"):
-        next_increment(TABLE, "c", history(*LINE), at(1, branch="audit"))
+        next_range(history(*LINE), at(1, branch="audit"))
 
 
 def test_the_schema_of_the_head_is_the_current_one() -> None:
     newer = history(*LINE, schema=3)
-    assert next_increment(TABLE, "c", newer, at(1)).upto.schema_id == 3
-    assert next_increment(TABLE, "c", newer, at(1), end=Since(2000)).upto.schema_id == 0
-    assert next_increment(TABLE, "c", newer, at(1)).schema_changed
+    assert next_range(newer, at(1)).upto.schema_id == 3
+    assert next_range(newer, at(1), end=Since(2000)).upto.schema_id == 0
+    assert next_range(newer, at(1)).schema_changed
 
 
 @pytest.mark.parametrize(
@@ -193,23 +200,23 @@ def sized(id_: int, size: int | None, operation: str = "append") -> Snapshot:
 )
 def test_a_bound_ends_a_range_earlier(bound: Bound, upto: int, has_more: bool) -> None:
     line = history(sized(1, 10), sized(2, 20), sized(3, 99, "replace"), sized(4, 30), sized(5, None))
-    found = next_increment(TABLE, "c", line, None, bound=bound)
+    found = next_range(line, None, bound=bound)
     assert (found.upto.snapshot_id, found.has_more) == (upto, has_more)
 
 
 def test_what_cannot_be_cut_is_taken_whole() -> None:
     line = history(sized(1, None), sized(2, None))
-    found = next_increment(TABLE, "c", line, None, start=Full(), bound=Bound(1, 1))
+    found = next_range(line, None, start=Full(), bound=Bound(1, 1))
     assert (found.upto.snapshot_id, found.has_more) == (2, False)
     # The one of unknown size, alone.
-    assert next_increment(TABLE, "c", line, None, bound=Bound(bytes=1)).upto.snapshot_id == 1
+    assert next_range(line, None, bound=Bound(bytes=1)).upto.snapshot_id == 1
 
 
 def test_a_refused_change_behind_the_bound_waits() -> None:
     line = history(snap(1, None), snap(2, 1), snap(3, 2, "delete"))
-    assert next_increment(TABLE, "c", line, None, bound=Bound(snapshots=2)).has_more
+    assert next_range(line, None, bound=Bound(snapshots=2)).has_more
     with pytest.raises(UnsupportedChange):
-        next_increment(TABLE, "c", line, at(2), bound=Bound(snapshots=2))
+        next_range(line, at(2), bound=Bound(snapshots=2))
 
 
 @pytest.mark.parametrize("bound", [{"snapshots": 0}, {"bytes": -1}])

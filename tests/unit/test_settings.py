@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dalsegno.errors import SettingsError, UnknownName
-from dalsegno.iceberg.catalogs import pyiceberg_properties, spark_configuration
+from dalsegno.iceberg.catalogs import open_catalog, spark_configuration
 from dalsegno.settings import ChannelType, Encryption, Settings, load
 
 
@@ -97,17 +97,17 @@ def test_one_definition_serves_both(tmp_path: Path) -> None:
     folder = tmp_path.resolve()
     prefix = "spark.sql.catalog"
     sqlite = settings.catalog("sqlite")
-    assert pyiceberg_properties(sqlite)["uri"] == f"sqlite:///{folder}/c.db"
+    assert open_catalog(sqlite).pyiceberg_properties()["uri"] == f"sqlite:///{folder}/c.db"
     assert spark_configuration(sqlite)[f"{prefix}.sqlite.uri"] == f"jdbc:sqlite:{folder}/c.db"
     postgres = spark_configuration(settings.catalog("pg"))
     assert postgres[f"{prefix}.pg.uri"] == "jdbc:postgresql://db.example:5433/ice?sslmode=require"
     assert (postgres[f"{prefix}.pg.jdbc.user"], postgres[f"{prefix}.pg.jdbc.password"]) == ("me", "pw")
     assert postgres[f"{prefix}.pg.client.region"] == "eu-west-1"
-    assert pyiceberg_properties(settings.catalog("pg"))["uri"].startswith("postgresql+psycopg://me:pw@")
+    assert open_catalog(settings.catalog("pg")).pyiceberg_properties()["uri"].startswith("postgresql+psycopg://me:pw@")
     rest = spark_configuration(settings.catalog("rest"))
     assert (rest[f"{prefix}.rest.type"], rest[f"{prefix}.rest.warehouse"]) == ("rest", "prod")
     assert rest[f"{prefix}.rest.io-impl"] == "x.Y"
-    assert pyiceberg_properties(settings.catalog("rest"))["snapshot-loading-mode"] == "all"
+    assert open_catalog(settings.catalog("rest")).pyiceberg_properties()["snapshot-loading-mode"] == "all"
     assert spark_configuration(settings.catalog("glue"))[f"{prefix}.glue.type"] == "glue"
 
 

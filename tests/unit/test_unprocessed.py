@@ -190,3 +190,20 @@ def test_history_that_has_expired_and_what_is_refused() -> None:
         [False],
     ]
     assert simulate(Rules("t"), {ADDED: history()}, ZERO) == Past(None, 0, ())
+
+
+def test_what_a_step_leaves_for_later_does_not_start_it() -> None:
+    """A step with ``upto`` captures nothing beyond it."""
+    line = history(counted(1, None, 5), counted(2, 1, 7), counted(3, 2, 9))
+    upto = replace(ADDED, end=AfterSnapshot(2))
+    assert unprocessed(upto, line, at(1)) is not None
+    assert unprocessed(upto, line, at(2)) is None
+    gone = unprocessed(replace(ADDED, end=AfterSnapshot(9)), line, at(1))
+    assert gone is not None and "is not in the history" in (gone.refusal or "")
+
+
+def test_the_start_of_a_step_counts_once() -> None:
+    step = replace(ADDED, start=AfterSnapshot(1), is_start_for_first=True)
+    found = unprocessed(step, history(*LINE), at(2))
+    assert found is not None
+    assert (found.span, found.refusal) == ((4, 4), None)

@@ -55,7 +55,7 @@ _MOST_PARTITIONS = 1_000_000
 
 def audit(lake: Lake, scopes: Scopes, blueprint: Blueprint, request: AuditRequest, say: Callable[[str], None]) -> Audit:
     """Recompute and compare. Nothing but clones is written, and they are removed in any case."""
-    scratch = Scratch(lake)
+    scratch = Scratch(lake.context)
     try:
         found = _Audit(lake, scopes, blueprint, request, say, scratch).done()
     finally:
@@ -256,9 +256,9 @@ class _TargetAudit:
     def _fields(self) -> tuple[PartitionField, ...]:
         spec = self.layout.specs[self.table.metadata.get("default-spec-id", 0)]
         found = [
-            PartitionField(item.name, name.partition(".")[0], _expression(self.table.name, str(item.transform), name))
-            for item in spec.fields
-            if str(item.transform) != "void" and (name := self.layout.column_name(item.source_id))
+            PartitionField(item.name, name.partition(".")[0], _expression(self.table.name, item.transform, name))
+            for item in spec
+            if not item.is_void and (name := self.layout.column_name(item.source_id))
         ]
         if not self.request.partitions:
             return tuple(found)

@@ -16,7 +16,6 @@ from uuid import uuid4
 from dalsegno.audit.history import Consumed
 from dalsegno.audit.oracles import Query, oracles_of, require_same_columns
 from dalsegno.audit.steps import Rehearsal, SqlOfStep, capture_steps
-from dalsegno.capture.details import DetailOptions
 from dalsegno.capture.lake import Lake
 from dalsegno.capture.scratch import Scratch, is_scratch
 from dalsegno.engine.blueprints import Blueprint
@@ -25,6 +24,7 @@ from dalsegno.errors import DalsegnoError, HistoryLost, PlatformError, UnknownNa
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.layout import Layout
+from dalsegno.model.capture_requests import DetailOptions
 from dalsegno.model.captures import Capture, CapturedTable
 from dalsegno.model.outcomes import FailureKind
 from dalsegno.model.snapshots import Snapshot

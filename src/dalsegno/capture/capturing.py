@@ -1,7 +1,7 @@
 """The straight path of a capture: range → record → pin → change table → ready.
 
 Recording comes first: from then on the range is fixed, and whoever calls again, after a crash or at the same time,
-goes on with the same capture. Everything after it may be repeated.
+resumes the same capture. Everything after it may be repeated.
 """
 
 from __future__ import annotations
@@ -9,55 +9,33 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-from dalsegno.capture import chosen_names, renames, views
-from dalsegno.capture.details import DetailOptions, check_columns, contents_of, describe, look_into, refuse_unreadable
-from dalsegno.clock import to_millis
+from dalsegno.capture import chosen_names, views
+from dalsegno.capture.context import CaptureContext
+from dalsegno.capture.decisions import Decision, decide, load_checked
+from dalsegno.capture.details import contents_of, describe, look_into, refuse_unreadable
+from dalsegno.capture.history_pins import pin
+from dalsegno.capture.renames import follow_rename
+from dalsegno.capture.settling import remove_change_tables
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, HistoryLost
 from dalsegno.iceberg import change_table, pins
 from dalsegno.iceberg import views as view_files
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
-from dalsegno.iceberg.history import history_of
-from dalsegno.iceberg.manifests import adds_everything
 from dalsegno.iceberg.partitions import Novelty
-from dalsegno.model.captures import Capture, CapturedTable, CaptureSpec, CaptureState, Mode, Role
+from dalsegno.model.capture_requests import CaptureRequest, DetailOptions, TableRequest
+from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Role
 from dalsegno.model.snapshots import History
-from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Since, Start
+from dalsegno.model.starts import AfterSnapshot, Full
 from dalsegno.model.tables import TableName
-from dalsegno.plan.increments import Increment, goes_on, increment_between, next_increment, unproven_beginning
-from dalsegno.settings import CatalogSettings, CatalogType
+from dalsegno.plan.increments import Increment, has_changes_after, increment_between
 from dalsegno.store.refusals import give_up, settle_first
 
-if TYPE_CHECKING:
-    from dalsegno.capture.lake import Lake
-
 _ATTEMPTS = 5
-#: Letters and digits that can be told apart, and that need no quotes in SQL.
+#: Letters and digits that look different from each other, and need no quotes in SQL.
 _ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 _ID_LENGTH = 10
-
-
-@dataclass(frozen=True)
-class Request:
-    """Which tables to capture, for whom, and from where if it is the first time."""
-
-    tables: tuple[TableName, ...]
-    consumer: str
-    branch: str
-    start: Start | None
-    end: AfterSnapshot | Since | None
-    bound: Bound
-    spec: CaptureSpec
-    options: DetailOptions
-    #: What the change table is to be called, if that is not left to us.
-    target: TableName | None = None
-    #: The key columns of tables that have others than the spec says.
-    keys: Mapping[TableName, tuple[str, ...]] = field(default_factory=dict)
-
-    def spec_for(self, table: TableName) -> CaptureSpec:
-        return replace(self.spec, keys=self.keys[table]) if table in self.keys else self.spec
 
 
 @dataclass(frozen=True)
@@ -77,31 +55,45 @@ class Captured:
     is_resumed: bool
 
 
-def capture(lake: Lake, request: Request) -> Captured | NothingNew:
+@dataclass(frozen=True)
+class _Source:
+    """A table as it is now, and what was decided about it before; None where an earlier call decided."""
+
+    table: LoadedTable
+    decision: Decision | None = None
+
+
+def capture(context: CaptureContext, request: CaptureRequest) -> Captured | NothingNew:
     """The pending capture of these tables if there is one, or a new one, or nothing."""
     for attempt in range(_ATTEMPTS):
-        pending = _pending(lake, request)
+        pending = _pending(context, request)
         if pending is not None:
-            check_columns([lake.load(table) for table in request.tables], request.options, request.spec_for)
+            loaded = load_checked(context, request)
             if request.target is not None:
-                chosen_names.make_room(lake, pending)
-            return Captured(_finish(lake, pending, request.options), is_resumed=True)
-        loaded, increments = _increments(lake, request)
+                chosen_names.make_room(context, pending)
+            sources = {table.name: _Source(table) for table in loaded}
+            return Captured(_finish(context, pending, request.details, sources), is_resumed=True)
+        decisions = decide(context, request)
+        increments = [decision.increment for decision in decisions]
         try:
+            for decision in decisions:
+                if decision.checkpoint is not None:
+                    follow_rename(context, request.consumer, decision.table.name, decision.checkpoint)
             if not any(increment.has_news for increment in increments):
-                return _step_over(lake, request, loaded, increments)
-            recorded = _record(lake, request, loaded, increments)
-            return Captured(_finish(lake, recorded, request.options, loaded), is_resumed=False)
+                return _step_over(context, decisions)
+            recorded = _record(context, request, decisions)
+            sources = {decision.table.name: _Source(decision.table, decision) for decision in decisions}
+            return Captured(_finish(context, recorded, request.details, sources), is_resumed=False)
         except (CheckpointMoved, CapturePending):
-            # Somebody else captured or committed in between: look again, and go on from there.
+            # Somebody else captured or committed in between: look again, and continue from there.
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
 
 
-def _pending(lake: Lake, request: Request) -> Capture | None:
-    for table in request.tables:
-        found = lake.store.pending(request.consumer, table)
+def _pending(context: CaptureContext, request: CaptureRequest) -> Capture | None:
+    for asked in request.tables:
+        found = context.store.pending(request.consumer, asked.table)
         if found is None:
             continue
         if not _answers(found, request):
@@ -116,156 +108,111 @@ def _pending(lake: Lake, request: Request) -> Capture | None:
     return None
 
 
-def _answers(pending: Capture, request: Request) -> bool:
+def _answers(pending: Capture, request: CaptureRequest) -> bool:
     """Whether a pending capture is what was asked for: the same tables, branch and kind of start."""
-    return {captured.table for captured in pending.tables} == set(request.tables) and all(
-        captured.upto.branch == request.branch
-        and captured.spec.asks_like(request.spec_for(captured.table))
-        and request.target in (None, captured.change_table)
-        and (not isinstance(request.end, AfterSnapshot) or captured.upto.snapshot_id == request.end.snapshot_id)
-        and (request.start is None or captured.is_full == isinstance(request.start, Full))
-        and (request.start is None or captured.is_full or captured.is_first)
+    asked = {each.table: each for each in request.tables}
+    return {captured.table for captured in pending.tables} == asked.keys() and all(
+        request.target in (None, captured.change_table) and _is_asked_for(captured, asked[captured.table])
         for captured in pending.tables
     )
 
 
-def _increments(lake: Lake, request: Request) -> tuple[list[LoadedTable], tuple[Increment, ...]]:
-    # One moment for all tables, taken before the first is loaded: each then has all it held at that moment.
-    end = request.end or (Since(to_millis(lake.clock())) if len(request.tables) > 1 else None)
-    loaded = [lake.load(table) for table in request.tables]
-    check_columns(loaded, request.options, request.spec_for)
-    increments = []
-    for table in loaded:
-        history = history_of(table.metadata, request.branch, table=table.name)
-        start = request.start or start_of_abandoned(lake, request.consumer, table)
-        checkpoint = renames.followed(lake, request.consumer, table, is_start_chosen=start is not None)
-        increment = next_increment(
-            table.name,
-            request.consumer,
-            history,
-            checkpoint,
-            start=start,
-            end=end,
-            bound=request.bound,
-            spec=request.spec_for(table.name),
-        )
-        if increment.root is not None and not adds_everything(table.files, increment.root):
-            raise unproven_beginning(table.name, request.consumer, increment.root)
-        refuse_unreadable(table, history, increment, request.consumer)
-        if increment.spec.mode is Mode.VIEW:
-            views.refuse_view(lake.catalog(table.name.catalog), table, history, increment)
-        increments.append(increment)
-    return loaded, tuple(increments)
+def _is_asked_for(captured: CapturedTable, asked: TableRequest) -> bool:
+    start = None if asked.is_start_for_first and not captured.is_first else asked.start
+    return (
+        captured.upto.branch == asked.branch
+        and captured.spec.asks_like(asked.spec)
+        and (not isinstance(asked.end, AfterSnapshot) or captured.upto.snapshot_id == asked.end.snapshot_id)
+        and (start is None or captured.is_full == isinstance(start, Full))
+        and (start is None or captured.is_full or captured.is_first)
+    )
 
 
-def start_of_abandoned(lake: Lake, consumer: str, table: LoadedTable) -> Start | None:
-    """Where a first capture that was given up began: its range is taken again, unless another start is chosen."""
-    uuid = table.metadata["table-uuid"]
-    if lake.store.position(consumer, table.name) is not None or lake.store.last_position(consumer, uuid) is not None:
-        return None
-    for earlier in lake.store.captures(consumer):
-        for captured in earlier.tables:
-            is_meant = captured.table == table.name or captured.upto.table_uuid == uuid
-            if is_meant and captured.is_first and earlier.state is CaptureState.ABANDONED:
-                after = captured.after.snapshot_id
-                return Full() if captured.is_full else Earliest() if after is None else AfterSnapshot(after)
-    return None
-
-
-def _step_over(
-    lake: Lake, request: Request, loaded: Sequence[LoadedTable], increments: Sequence[Increment]
-) -> NothingNew:
+def _step_over(context: CaptureContext, decisions: Sequence[Decision]) -> NothingNew:
     """Remember a chosen start, and move past snapshots that changed no row, so that they need not be kept."""
+    consumer, increments = decisions[0].request.consumer, tuple(decision.increment for decision in decisions)
     moves = {
         increment.table: (None if increment.is_first else increment.after, increment.upto)
         for increment in increments
         if increment.is_first or increment.moved
     }
     if moves:
-        lake.store.move_checkpoint(
-            request.consumer, moves, by=lake.actor, now=lake.clock(), reason="nothing to process up to here"
+        context.store.move_checkpoint(
+            consumer, moves, by=context.actor, now=context.clock(), reason="nothing to process up to here"
         )
-    for table, increment in zip(loaded, increments, strict=True):
-        lake.pin(table, request.consumer, increment.upto)
-    return NothingNew(request.consumer, tuple(increments))
+    for decision in decisions:
+        pin(context, decision.table, consumer, decision.increment.upto)
+    return NothingNew(consumer, increments)
 
 
-def _record(lake: Lake, request: Request, loaded: Sequence[LoadedTable], increments: Sequence[Increment]) -> Capture:
-    now = lake.clock()
+def _record(context: CaptureContext, request: CaptureRequest, decisions: Sequence[Decision]) -> Capture:
+    now = context.clock()
     capture_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
     recorded = Capture(
         id=capture_id,
         consumer=request.consumer,
         state=CaptureState.PREPARING,
         created_at=now,
-        created_by=lake.actor,
-        expires_at=now + lake.settings.capture_lifetime,
+        created_by=context.actor,
+        expires_at=now + context.settings.capture_lifetime,
         tables=tuple(
-            _captured_table(lake, request, capture_id, number, table, increment)
-            for number, (table, increment) in enumerate(zip(loaded, increments, strict=True))
+            _captured_table(context, decision, capture_id, number, request.target)
+            for number, decision in enumerate(decisions)
         ),
     )
     if request.target is not None:
-        chosen_names.make_room(lake, recorded)
-    lake.store.record_capture(recorded)
+        chosen_names.make_room(context, recorded)
+    context.store.record_capture(recorded)
     return recorded
 
 
 def _captured_table(
-    lake: Lake, request: Request, capture_id: str, number: int, table: LoadedTable, increment: Increment
+    context: CaptureContext, decision: Decision, capture_id: str, number: int, target: TableName | None
 ) -> CapturedTable:
+    table, increment = decision.table, decision.increment
     # The number keeps apart what becomes the same word, such as a_b.c and a.b_c.
-    words = (*table.name.identifier, request.consumer, capture_id, *([str(number)] if number else []))
+    words = (*table.name.identifier, decision.request.consumer, capture_id, *([str(number)] if number else []))
     word = re.sub(r"[^a-z0-9_]", "_", "_".join(words).lower())
-    namespace = lake.settings.change_namespace
-    change_table_name = TableName(table.name.catalog, tuple(namespace.split(".")), word)
-    folder = changes_folder(lake.settings.catalog(table.name.catalog), namespace, table)
+    namespace = context.settings.change_namespace
+    folder = context.tables.catalog_of(table.name).changes_folder(namespace, table)
     return CapturedTable(
         table=table.name,
         after=increment.after,
         upto=increment.upto,
         is_first=increment.is_first,
         is_full=increment.is_full,
-        change_table=request.target or change_table_name,
+        change_table=target or TableName(table.name.catalog, tuple(namespace.split(".")), word),
         location=f"{folder}/{word}",
         spec=increment.spec,
     )
 
 
-def changes_folder(catalog: CatalogSettings, namespace: str, table: LoadedTable) -> str:
-    """A folder that is no table's: maintenance of a table deletes what it does not know below its own."""
-    if catalog.changes_location:
-        return catalog.changes_location.rstrip("/")
-    if catalog.warehouse and catalog.type in (CatalogType.SQL, CatalogType.HIVE):
-        return f"{catalog.warehouse.rstrip('/')}/{namespace}"
-    return f"{str(table.metadata['location']).rstrip('/').rpartition('/')[0]}/{namespace}"
-
-
-def _finish(lake: Lake, capture: Capture, options: DetailOptions, loaded: Sequence[LoadedTable] = ()) -> Capture:
-    """Bring a recorded capture to where its change tables can be read, however far it came before.
-
-    ``loaded`` are its tables as they were just now; without them they are loaded.
-    """
-    if capture.state is CaptureState.READY and _all_there(lake, capture):
-        return replace(capture, tables=tuple(_renewed(lake, capture, captured, options) for captured in capture.tables))
-    tables = {table.name: table for table in loaded or [lake.load(captured.table) for captured in capture.tables]}
-    details = {c.table: _publish(lake, capture, c, tables[c.table], options) for c in capture.tables}
+def _finish(
+    context: CaptureContext, capture: Capture, options: DetailOptions, sources: Mapping[TableName, _Source]
+) -> Capture:
+    """Bring a recorded capture to where its change tables can be read, however far it came before."""
+    if capture.state is CaptureState.READY and _all_there(context, capture):
+        return replace(
+            capture,
+            tables=tuple(_renewed(context, capture, each, sources[each.table], options) for each in capture.tables),
+        )
+    details = {each.table: _publish(context, capture, each, sources[each.table], options) for each in capture.tables}
     try:
-        return lake.store.mark_ready(capture.id, details)
+        return context.store.mark_ready(capture.id, details)
     except CaptureSettled:
         # It was settled while we worked, so nobody will drop what we have just registered but us.
-        lake.remove_change_tables(capture)
+        remove_change_tables(context.tables, capture)
         raise
 
 
-def _all_there(lake: Lake, capture: Capture) -> bool:
+def _all_there(context: CaptureContext, capture: Capture) -> bool:
     return all(
-        _is_there(lake.catalog(captured.change_table.catalog), capture.id, captured) for captured in capture.tables
+        _is_there(context.tables.catalog_of(captured.change_table), capture.id, captured) for captured in capture.tables
     )
 
 
 def _is_there(catalog: Catalog, capture_id: str, captured: CapturedTable) -> bool:
-    """Whether all that was made is there, and is as it was made."""
+    """Whether all that was made is there and unchanged."""
     if captured.is_view:
         return view_files.is_intact(catalog, captured.change_table, capture_id)
     expected = captured.changes_view if captured.details.get("changes_view") else None
@@ -276,19 +223,22 @@ def _is_there(catalog: Catalog, capture_id: str, captured: CapturedTable) -> boo
     return all(are_intact) and (expected is None or view_files.is_intact(catalog, expected, capture_id))
 
 
-def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, options: DetailOptions) -> CapturedTable:
+def _renewed(
+    context: CaptureContext, capture: Capture, captured: CapturedTable, source: _Source, options: DetailOptions
+) -> CapturedTable:
     """A table of a capture that is ready: its history pinned for longer, and what is newly asked for added."""
-    table, _ = _pin(lake, capture, captured, lake.load(captured.table))
-    line = history_of(table.metadata, captured.upto.branch, table=table.name)
-    known = {**captured.details, "has_more": goes_on(line, captured.upto, captured.spec)}
+    source, _ = _pin(context, capture, captured, source)
+    table = source.table
+    line = table.history(captured.upto.branch)
+    known = {**captured.details, "has_more": has_changes_after(line, captured.upto, captured.spec)}
     if set(options.range_columns) <= set(known["ranges"]) and (
-        not options.partitions or _are_told(known["partitions"])
+        not options.partitions or _are_complete(known["partitions"])
     ):
         return replace(captured, details=known)
-    catalog = lake.catalog(captured.change_table.catalog)
-    history, increment = _recorded_increment(capture, captured, table)
+    catalog = context.tables.catalog_of(captured.change_table)
+    history, increment = _recorded_increment(capture, captured, source)
     if captured.is_view:
-        takes = contents_of(table, history, increment, lake.settings.io_threads)[Role.AFTER].takes
+        takes = contents_of(table, history, increment, context.settings.io_threads)[Role.AFTER].takes
     else:
         ends = [captured.tables[role] for role in captured.spec.ends]
         takes = tuple(take for name in ends for take in change_table.published_takes(catalog, name))
@@ -296,47 +246,53 @@ def _renewed(lake: Lake, capture: Capture, captured: CapturedTable, options: Det
     return replace(captured, details={**known, **looked})
 
 
-def _are_told(partitions: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Whether the partitions were listed, and new ones told from re-opened ones as well as can be."""
+def _are_complete(partitions: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether the partitions were listed, and each is known to be new or re-opened."""
     return partitions is not None and all(each["novelty"] != Novelty.UNKNOWN for each in partitions)
 
 
-def _pin(lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable) -> tuple[LoadedTable, pins.Pin]:
-    """Hold the range; a whole table has none, but the consumer's old range is kept in case it is given up."""
-    line = history_of(table.metadata, captured.upto.branch, table=table.name)
+def _pin(
+    context: CaptureContext, capture: Capture, captured: CapturedTable, source: _Source
+) -> tuple[_Source, pins.Pin]:
+    """Hold the range; a whole table has none, but the consumer's old range is kept in case the capture is abandoned."""
+    line = source.table.history(captured.upto.branch)
     in_line = any(snapshot.id == captured.after.snapshot_id for snapshot in line.ancestors(line.head))
     after = captured.upto if captured.is_full and not in_line else captured.after
     # A capture that compares both ends may come from another branch than the checkpoint's.
-    return lake.pin(table, capture.consumer, replace(after, branch=captured.upto.branch))
+    table, held = pin(context, source.table, capture.consumer, replace(after, branch=captured.upto.branch))
+    return replace(source, table=table), held
 
 
 def _publish(
-    lake: Lake, capture: Capture, captured: CapturedTable, table: LoadedTable, options: DetailOptions
+    context: CaptureContext, capture: Capture, captured: CapturedTable, source: _Source, options: DetailOptions
 ) -> dict[str, object]:
-    catalog = lake.catalog(captured.table.catalog)
-    table, pin = _pin(lake, capture, captured, table)
-    history, increment = _recorded_increment(capture, captured, table)
-    contents = contents_of(table, history, increment, lake.settings.io_threads)
+    catalog, threads = context.tables.catalog_of(captured.table), context.settings.io_threads
+    source, held = _pin(context, capture, captured, source)
+    table = source.table
+    history, increment = _recorded_increment(capture, captured, source)
+    contents = contents_of(table, history, increment, threads)
     if captured.is_view:
         views.refuse_view(catalog, table, history, increment)
-        views.publish_range(catalog, capture, captured, table, increment, pin)
+        views.publish_range(catalog, capture, captured, table, increment, held)
         published = {Role.AFTER: contents[Role.AFTER]}
     else:
-        threads = lake.settings.io_threads
         published = {
             role: change_table.publish(catalog, table, capture, captured, role, contents[role], threads)
             for role in captured.tables
         }
-    if not pin.is_held:
+    if not held.is_held:
         # Nothing kept the range from expiring while it was read, so look whether it is still all there.
-        _recorded_increment(capture, captured, catalog.load(captured.table))
-    details = describe(table, history, increment, published, pin, options)
+        _recorded_increment(capture, captured, _Source(catalog.load(captured.table)))
+    details = describe(table, history, increment, published, held, options)
     return details | views.publish_changes(catalog, capture, captured, table, details)
 
 
-def _recorded_increment(capture: Capture, captured: CapturedTable, table: LoadedTable) -> tuple[History, Increment]:
+def _recorded_increment(capture: Capture, captured: CapturedTable, source: _Source) -> tuple[History, Increment]:
     """The range that was recorded, found again in the table as it is now."""
-    history = history_of(table.metadata, captured.upto.branch, table=table.name)
+    table, decision = source.table, source.decision
+    history = table.history(captured.upto.branch)
+    if decision is not None and history is decision.history:
+        return history, decision.increment
     upto = history.snapshots.get(captured.upto.snapshot_id) if captured.upto.snapshot_id is not None else None
     if history.table_uuid != captured.upto.table_uuid or (upto is None and captured.upto.snapshot_id is not None):
         raise _lost(capture, captured, str(captured.upto))

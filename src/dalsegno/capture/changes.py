@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from dalsegno.capture.capturing import Captured, NothingNew, Request
+from dalsegno.capture.capturing import Captured, NothingNew
+from dalsegno.capture.context import CaptureContext
 from dalsegno.capture.queries import query_of
+from dalsegno.capture.settling import Committed, abandon, commit
 from dalsegno.capture.views import metadata_location
 from dalsegno.errors import UserError
+from dalsegno.model.capture_requests import CaptureRequest
 from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment
-
-if TYPE_CHECKING:
-    from dalsegno.capture.lake import Committed, Lake
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Changes:
     ``capture`` hands out the same change table.
     """
 
-    lake: Lake
+    context: CaptureContext
     consumer: str
     #: None if there is nothing to process.
     capture: Capture | None
@@ -38,12 +38,12 @@ class Changes:
     is_resumed: bool = False
 
     @classmethod
-    def of(cls, lake: Lake, request: Request, outcome: Captured | NothingNew) -> Self:
+    def of(cls, context: CaptureContext, request: CaptureRequest, outcome: Captured | NothingNew) -> Self:
         match outcome:
             case Captured(capture, is_resumed):
-                return cls(lake, request.consumer, capture, is_resumed=is_resumed)
+                return cls(context, request.consumer, capture, is_resumed=is_resumed)
             case NothingNew(_, increments):
-                return cls(lake, request.consumer, None, increments)
+                return cls(context, request.consumer, None, increments)
 
     def __bool__(self) -> bool:
         return self.capture is not None
@@ -130,10 +130,10 @@ class Changes:
     def query(self, engine: str = "spark") -> str:
         """The changed rows with their ``_change_type``, as a query for an engine.
 
-        Of a capture of added files every row is an insert; with both ends, deletes are told, and with keys, updates.
+        Of a capture of added files every row is an insert; with both ends there are deletes, and with keys, updates.
         """
         captured = self._only()
-        return query_of(captured, engine, partial(metadata_location, self.lake, captured))
+        return query_of(captured, engine, partial(metadata_location, self.context.tables, captured))
 
     def report(self) -> dict[str, Any]:
         """The capture, or None, and each table with its range and details: what ``--json`` shows."""
@@ -177,12 +177,12 @@ class Changes:
         }
 
     def commit(self) -> Committed:
-        """Say that all of it is processed."""
-        return self.lake.commit(self.id)
+        """Commit the capture: move the consumer's checkpoint past it."""
+        return commit(self.context, [self.id])
 
     def abandon(self, reason: str = "abandoned by hand") -> Capture:
-        """Give it up; the next capture takes the range again."""
-        return self.lake.abandon(self.id, reason=reason)
+        """Abandon the capture. The next capture covers the same range."""
+        return abandon(self.context, self.id, reason)
 
     def _there(self) -> Capture:
         if self.capture is None:

@@ -55,7 +55,12 @@ def check(catalog: Catalog, namespace: str, now: datetime) -> CatalogReport:
                 abilities.append(Ability(name, False, said))
                 break
     finally:
-        check_.clean_up()
+        try:
+            check_.clean_up()
+        except (DalsegnoError, OSError):
+            # What failed before explains this, too.
+            if all(ability.works for ability in abilities):
+                raise
     done = {ability.name for ability in abilities}
     rest = (Ability(name, False, "not tried") for name, _ in steps if name not in done)
     return CatalogReport(catalog.settings.name, catalog.settings.type, (*abilities, *rest))
@@ -84,21 +89,19 @@ class _Check:
         return f"the metadata of {table.name} can be read"
 
     def register(self) -> str:
-        settings = self.catalog.settings
-        folder = settings.changes_location
-        if folder is None and settings.warehouse and settings.type in (CatalogType.SQL, CatalogType.HIVE):
-            folder = f"{settings.warehouse.rstrip('/')}/{'.'.join(self.probe.namespace)}"
+        namespace = ".".join(self.probe.namespace)
+        folder = self.catalog.fixed_changes_folder(namespace)
         if folder is None:
             if not self.found:
                 return "not tried: there is no table yet beside which change tables would be put"
-            folder = str(self.catalog.load(self.found[0]).metadata["location"]).rstrip("/").rpartition("/")[0]
-        self.location = f"{folder.rstrip('/')}/{self.probe.name}"
+            folder = self.catalog.changes_folder(namespace, self.catalog.load(self.found[0]))
+        self.location = f"{folder}/{self.probe.name}"
         metadata_location = f"{self.location}/metadata/{self.probe.name}.metadata.json"
         files = self.catalog.files_at(self.location)
         files.write(metadata_location, json.dumps(_metadata(self.location, to_millis(self.now))).encode())
         self.catalog.ensure_namespace(self.probe.namespace)
         self.catalog.register(self.probe, metadata_location)
-        return f"change tables can be registered in {'.'.join(self.probe.namespace)}"
+        return f"change tables can be registered in {namespace}"
 
     def pin(self) -> str:
         if not self.catalog.settings.pin:

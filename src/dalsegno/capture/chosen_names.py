@@ -6,59 +6,37 @@ catalog, anything may stand under it: what a settled capture left behind makes r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from dalsegno.capture.context import CaptureContext
+from dalsegno.capture.settling import drop, tidy_up
 from dalsegno.errors import DataError, PlatformError, UnknownName, UserError
 from dalsegno.iceberg import change_table, views
 from dalsegno.model.captures import Capture, CapturedTable, CaptureState
 from dalsegno.model.tables import TableName
 from dalsegno.store.refusals import settle_first
 
-if TYPE_CHECKING:
-    from dalsegno.capture.lake import Lake
 
-#: It goes into SQL as it is.
-_WORD = re.compile(r"[A-Za-z0-9_]+")
-
-
-def check(target: TableName, sources: tuple[TableName, ...]) -> None:
-    """Refuse a name that no change table of these sources can have."""
-    if len(sources) != 1:
-        raise UserError(f"One change table cannot be of {len(sources)} sources: {target} needs a single one.")
-    [source] = sources
-    if target == source:
-        raise UserError(f"The change table of {source} cannot have its source's own name.", hint="Choose another name.")
-    if target.catalog != source.catalog:
-        raise UserError(
-            f"A change table is in the catalog of its source: expected {source.catalog}, found {target.catalog} in "
-            f"{target}."
-        )
-    if not all(_WORD.fullmatch(word) for word in target.identifier):
-        raise UserError(f"{target} is no name for a change table: expected words of letters, digits and underscores.")
-
-
-def make_room(lake: Lake, capture: Capture) -> None:
+def make_room(context: CaptureContext, capture: Capture) -> None:
     """Free the names of a capture's tables from what settled captures left there; refuse if anything else has one."""
     for captured in capture.tables:
-        holder = lake.store.holder(captured.change_table)
+        holder = context.store.holder(captured.change_table)
         if holder is not None and holder.id != capture.id:
-            _drop(lake, captured.change_table, holder)
-        for name, owner in _taken(lake, captured):
+            _drop(context, captured.change_table, holder)
+        for name, owner in _taken(context, captured):
             if owner == capture.id:
                 continue
-            if owner is None or not _is_settled(lake, owner):
-                what = "is no change table of this project" if owner is None else f"belongs to capture {owner}"
+            if owner is None or not _is_settled(context, owner):
+                what = "is not a change table of this project" if owner is None else f"belongs to capture {owner}"
                 raise DataError(
                     f"The change table of {captured.table} cannot be made: there is a table {name} already, which "
                     f"{what}. It was left as it is.",
                     hint="Choose another name, or rename or drop that table.",
                 )
-            _forget(lake, name, owner)
+            _forget(context, name, owner)
 
 
-def _drop(lake: Lake, name: TableName, holder: Capture) -> None:
+def _drop(context: CaptureContext, name: TableName, holder: Capture) -> None:
     if holder.state.is_pending:
         raise UserError(
             f"The change table {name} belongs to capture {holder.id} of {holder.consumer}, by {holder.created_by}, "
@@ -66,14 +44,14 @@ def _drop(lake: Lake, name: TableName, holder: Capture) -> None:
             actions=settle_first(holder.id),
         )
     if holder.state is not CaptureState.COMMITTED:
-        lake.drop(holder.id)
-    elif problems := lake.tidy_up(holder.id):
+        drop(context, holder.id)
+    elif problems := tidy_up(context, holder, release=True):
         raise PlatformError(f"The old change table could not be dropped: {'; '.join(problems)}.")
 
 
-def _taken(lake: Lake, captured: CapturedTable) -> Iterator[tuple[TableName, str | None]]:
+def _taken(context: CaptureContext, captured: CapturedTable) -> Iterator[tuple[TableName, str | None]]:
     """Those of the names under which there is something, and the capture that each is of."""
-    catalog = lake.catalog(captured.change_table.catalog)
+    catalog = context.tables.catalog_of(captured.change_table)
     for name in {*captured.tables.values(), *captured.views}:
         if (table := change_table.find(catalog, name)) is not None:
             yield name, change_table.capture_of(table)
@@ -81,14 +59,14 @@ def _taken(lake: Lake, captured: CapturedTable) -> Iterator[tuple[TableName, str
             yield name, view["properties"].get(change_table.CAPTURE_ID)
 
 
-def _is_settled(lake: Lake, capture_id: str) -> bool:
+def _is_settled(context: CaptureContext, capture_id: str) -> bool:
     try:
-        return not lake.store.capture(capture_id).state.is_pending
+        return not context.store.capture(capture_id).state.is_pending
     except UnknownName:
         return False
 
 
-def _forget(lake: Lake, name: TableName, owner: str) -> None:
-    catalog = lake.catalog(name.catalog)
+def _forget(context: CaptureContext, name: TableName, owner: str) -> None:
+    catalog = context.tables.catalog_of(name)
     change_table.forget(catalog, name, owner)
     views.forget(catalog, name, owner)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from dalsegno.capture.queries import unspeakable
+from dalsegno.capture.queries import reserved_column
 from dalsegno.clock import from_millis
 from dalsegno.errors import UnsupportedChange, UnsupportedTable
 from dalsegno.iceberg.catalogs import LoadedTable
@@ -26,43 +26,29 @@ from dalsegno.iceberg.predicates import partition_filters
 from dalsegno.iceberg.ranges import column_ranges
 from dalsegno.iceberg.schemas import RawSchema, is_newly_required, schema_of, unreadable
 from dalsegno.iceberg.swaps import swaps_between
-from dalsegno.model.captures import CaptureSpec, ChangeKind, Role
+from dalsegno.model.capture_requests import CaptureRequest, DetailOptions
+from dalsegno.model.captures import ChangeKind, Role
 from dalsegno.model.snapshots import History, Snapshot
-from dalsegno.model.tables import TableName
 from dalsegno.plan.forecast import Cost
-from dalsegno.plan.increments import Increment, Treatment, goes_on, whole_table
+from dalsegno.plan.increments import Increment, Treatment, has_changes_after, whole_table
 
 #: How many files a capture looks at in manifests without being asked, of what it takes and again of what was before:
 #: a tenth of a second each.
 FEW_FILES = 2_000
 
 
-@dataclass(frozen=True)
-class DetailOptions:
-    """What a user wants to know beyond the change table itself."""
-
-    range_columns: tuple[str, ...] = ()
-    #: List the touched partitions; None: if there are few files.
-    partitions: bool | None = None
-    #: What is written for the capture takes the place of what was written before.
-    is_refresh: bool = False
-
-
-def check_columns(
-    tables: Sequence[LoadedTable], options: DetailOptions, spec_for: Callable[[TableName], CaptureSpec]
-) -> None:
+def check_columns(tables: Sequence[LoadedTable], request: CaptureRequest) -> None:
     """Refuse a range of a column that none of the tables has, and a key that one has not, before anything is done."""
     layouts = [Layout(table.metadata, table.metadata.get("current-schema-id", 0)) for table in tables]
-    for name in options.range_columns:
+    for name in request.details.range_columns:
         if not any(layout.has_column(name) for layout in layouts):
             layouts[0].column(name)
-    for table, layout in zip(tables, layouts, strict=True):
-        spec = spec_for(table.name)
-        for key in spec.keys:
+    for asked, layout in zip(request.tables, layouts, strict=True):
+        for key in asked.spec.keys:
             layout.column(key)
-        if spec.compares_ends and (reason := unspeakable(layout.top_columns(), spec)):
+        if asked.spec.compares_ends and (reason := reserved_column(layout.top_columns(), asked.spec)):
             raise UnsupportedTable(
-                f"The changed rows of {table.name} cannot be told: {reason}.",
+                f"The changed rows of {asked.table} cannot be queried: {reason}.",
                 hint="Rename the column, or capture with --changes range, or only what is added.",
             )
 
@@ -135,7 +121,7 @@ def _both_ends(
     known, found = (listed.manifests if listed else () for listed in (first, last))
     line = [snapshot for snapshot, _ in increment.snapshots]
     swaps = swaps_between(table.files, after, line) if after is not None and increment.is_line else ()
-    if increment.spec.is_told_by_one_end:
+    if increment.spec.needs_only_after:
         sides = Side((), ()), added_since(table.files, layout, known, found, swaps)
     else:
         sides = touched(table.files, layout, known, found, swaps)
@@ -182,7 +168,7 @@ def describe(
         ],
         "captured_snapshots": len(increment.taken),
         "is_refresh": options.is_refresh,
-        "has_more": goes_on(history, increment.upto, increment.spec),
+        "has_more": has_changes_after(history, increment.upto, increment.spec),
         "skipped_snapshots": sum(treatment is not Treatment.TAKE for _, treatment in increment.snapshots),
         **asdict(contents[Role.AFTER].cost),
         "before": None if before is None else asdict(before.cost),
@@ -209,22 +195,22 @@ def exactness(increment: Increment) -> dict[str, Any]:
     return {
         "exact": False,
         "inexact_because": f"{len(increment.removing)} of the snapshots also removed rows: rows that they only carried "
-        "over are handed over again, and those that they removed are not told; ask for before_after to be exact",
+        "over are handed over again, and those that they removed are missing; ask for before_after to be exact",
         "may_be_more": None,
     }
 
 
 def _over_delivered(increment: Increment) -> str | None:
-    """What may be told as changed though its values are as they were; None if nothing is."""
+    """Which unchanged rows may be reported as changed, and why; None if none."""
     spec = increment.spec
     if increment.is_line and not increment.removing:
         return None
     if spec.changes is ChangeKind.RANGE:
         return "partitions and ranges are those of whole files, of which only some rows may have changed"
-    if spec.is_told_by_one_end:
-        return "rows that were written again as they were are told as well, because row ids tell when a row was written"
+    if spec.needs_only_after:
+        return "rows rewritten with identical values are also reported: row ids only show when a row was written"
     if spec.by_row_id and not spec.keys:
-        return "rows that were written anew as they were have new row ids: in Spark, each is a delete and an insert"
+        return "rows rewritten with identical values have new row ids: in Spark, each is a delete and an insert"
     return None
 
 
@@ -235,7 +221,7 @@ def look_into(
     takes: Sequence[Take],
     options: DetailOptions,
 ) -> dict[str, Any]:
-    """Ranges and partitions: what can only be told by looking into manifests."""
+    """Ranges and partitions: what only the manifests show."""
     layout = Layout(table.metadata, increment.upto.schema_id)
     columns = [name for name in options.range_columns if layout.has_column(name)]
     ids = {layout.column(name).field_id for name in columns}
@@ -270,7 +256,7 @@ def list_partitions(
     *,
     most_entries: int,
 ) -> list[Partition]:
-    """The partitions that an increment touches, each told new from re-opened."""
+    """The partitions that an increment touches, each new or re-opened."""
     before = manifests_before(files, history, increment)
     touched = chain.from_iterable(taken_entries(files, take) for take in takes)
     return touched_partitions(layout, touched, before, partial(read_entries, files), most_entries=most_entries)

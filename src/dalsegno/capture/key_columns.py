@@ -1,4 +1,4 @@
-"""The columns that tell rows apart: the same for all tables of a capture, or others for each."""
+"""The columns that identify a row: the same for all tables of a capture, or others for each."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ class LakeReader(Closing):
     def checkpoint(self, table: str, *, consumer: str) -> CheckpointPosition:
         """Where one consumer stands on one table."""
         name, found = self.name(table), self.store.positions(consumer)
-        for mark in found:
-            if mark.table == name:
-                return mark
-        known = sorted({mark.consumer for mark in self.store.positions() if mark.table == name})
+        for position in found:
+            if position.table == name:
+                return position
+        known = sorted({each.consumer for each in self.store.positions() if each.table == name})
         raise UnknownName(
             f"Consumer {consumer!r} has no checkpoint on {name}; {', '.join(known) or 'nobody'} has.",
             hint=f"It gets one with its first commit: dalsegno capture {name} --consumer {consumer}",
@@ -61,7 +61,7 @@ class LakeReader(Closing):
         catalog, rest = (parts[0], parts[1:]) if named else (self.settings.default_catalog, parts)
         if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
             raise UserError(
-                f"{text!r} is no table: expected namespace.table or catalog.namespace.table.",
+                f"{text!r} is not the name of a table: expected namespace.table or catalog.namespace.table.",
                 hint="Write its namespace, or set default_namespace.",
             )
         self.settings.catalog(catalog)

@@ -12,7 +12,7 @@ from dalsegno.settings import FILE_NAME, Settings
 
 
 def explained(error: UnknownName, name: TableName, catalog: Catalog, settings: Settings) -> UnknownName:
-    """The error with a reason and a hint, as far as the catalog tells."""
+    """The error with a reason and a hint, as far as the catalog knows."""
     try:
         tables = list(catalog.tables(name.namespace))
         namespaces = [] if tables else list(catalog.namespaces())

@@ -4,74 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyiceberg.types import NestedField
 
-from dalsegno.capture.capturing import start_of_abandoned
-from dalsegno.capture.details import (
-    DetailOptions,
-    check_columns,
-    contents_of,
-    exactness,
-    manifests_before,
-    refuse_unreadable,
-)
-from dalsegno.capture.renames import standing
-from dalsegno.capture.views import refuse_view
-from dalsegno.clock import from_millis, to_millis
+from dalsegno.capture.context import CaptureContext
+from dalsegno.capture.decisions import Decision, decide
+from dalsegno.capture.details import contents_of, exactness, manifests_before
+from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, UserError
 from dalsegno.iceberg import pins
-from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.change_table import Contents
 from dalsegno.iceberg.entries import FileEntry, read_entries, those_taken
-from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.layout import Layout, UnreadableBound, is_time, read_bound, to_epoch_ms
-from dalsegno.iceberg.manifests import Manifest, Take, adds_everything, read_list
+from dalsegno.iceberg.manifests import Manifest, Take, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
-from dalsegno.model.captures import CaptureSpec, ChangeKind, Mode, Role
-from dalsegno.model.snapshots import History, Position, Snapshot
-from dalsegno.model.starts import AfterSnapshot, Bound, Full, Since, Start
-from dalsegno.model.tables import TableName
+from dalsegno.model.capture_requests import CaptureRequest
+from dalsegno.model.captures import ChangeKind, Mode, Role
+from dalsegno.model.snapshots import Position, Snapshot
+from dalsegno.model.starts import Full
 from dalsegno.plan.forecast import Cost, Expiry, LatenessBar, expiry, lateness, lookback_start_ms
-from dalsegno.plan.increments import (
-    DEFAULT_START,
-    Increment,
-    Treatment,
-    increment_between,
-    next_increment,
-    starting_position,
-    unproven_beginning,
-)
-
-if TYPE_CHECKING:
-    from dalsegno.capture.lake import Lake
+from dalsegno.plan.increments import DEFAULT_START, Increment, Treatment, increment_between, starting_position
 
 #: Up to how many files a plan looks into, about two seconds' worth; beyond that it says that it did not.
 MANY_FILES = 20_000
-
-
-@dataclass(frozen=True)
-class PlanRequest:
-    """What is to be planned."""
-
-    tables: tuple[TableName, ...]
-    consumer: str
-    branch: str
-    start: Start | None
-    end: AfterSnapshot | Since | None
-    bound: Bound
-    spec: CaptureSpec
-    lookback_days: int
-    event_time: str | None
-    #: The key columns of tables that have others than the spec says.
-    keys: Mapping[TableName, tuple[str, ...]] = field(default_factory=dict)
-
-    def spec_for(self, table: TableName) -> CaptureSpec:
-        return replace(self.spec, keys=self.keys[table]) if table in self.keys else self.spec
 
 
 @dataclass(frozen=True)
@@ -94,7 +53,7 @@ class TablePlan:
     #: Whether the rows handed over would be the ones that changed, and if not, why; None if it is refused.
     exact: bool | None
     inexact_because: str | None
-    #: What may be told as changed though its values are as they were; None if nothing is.
+    #: Which unchanged rows may be reported as changed, and why; None if none.
     may_be_more: str | None
     #: Why a capture would be refused: code, message, hint.
     refusal: dict[str, str | None] | None
@@ -102,7 +61,7 @@ class TablePlan:
     pending_capture: str | None
     #: Operation and treatment → number of snapshots.
     snapshots: dict[str, int]
-    #: All that would be handed over, and the part of it that shows the files as they were, if there is one.
+    #: All that would be handed over, and the part of it that shows the files before the change, if there is one.
     to_read: Cost | None
     before: Cost | None
     full_scan: Cost | None
@@ -117,44 +76,31 @@ class TablePlan:
     missed_by_lookback: int | None
     behind_since: datetime | None
     behind_seconds: float | None
-    #: None where the unprocessed history cannot be told.
+    #: None where the unprocessed history is unknown.
     expiry: Expiry | None
 
 
-def plan(lake: Lake, request: PlanRequest) -> list[TablePlan]:
-    end = request.end or (Since(to_millis(lake.clock())) if len(request.tables) > 1 else None)
-    loaded = [lake.load(name) for name in request.tables]
-    check_columns(loaded, DetailOptions(), request.spec_for)
-    starts = [request.start or start_of_abandoned(lake, request.consumer, table) for table in loaded]
-    return [
-        _TablePlanner(lake, replace(request, start=start), table, end).plan()
-        for table, start in zip(loaded, starts, strict=True)
-    ]
+def plan(
+    context: CaptureContext, request: CaptureRequest, *, lookback_days: int, event_time: str | None
+) -> list[TablePlan]:
+    return [_TablePlanner(context, decision, lookback_days, event_time).plan() for decision in decide(context, request)]
 
 
 class _TablePlanner:
     """Works out the plan of one table, each part from what is known so far."""
 
-    def __init__(self, lake: Lake, request: PlanRequest, table: LoadedTable, end: AfterSnapshot | Since | None) -> None:
-        self.lake, self.request, self.table, self.end = lake, request, table, end
-        self.history: History = history_of(table.metadata, request.branch, table=table.name)
-        self.checkpoint, self.unknown_standing = self._standing()
-        self.now = lake.clock()
-        self.layout = Layout(table.metadata, self.history.current_schema_id)
-        self.column = self._event_time()
+    def __init__(self, context: CaptureContext, decision: Decision, lookback_days: int, event_time: str | None) -> None:
+        self.context, self.decision, self.lookback_days = context, decision, lookback_days
+        self.request, self.table, self.history = decision.request, decision.table, decision.history
+        self.checkpoint = decision.checkpoint.position if decision.checkpoint else None
+        self.now = context.clock()
+        self.layout = Layout(self.table.metadata, self.history.current_schema_id)
+        self.column = self._event_time(event_time)
         self._entries_by_path: dict[str, list[FileEntry]] = {}
 
-    def _standing(self) -> tuple[Position | None, DataError | None]:
-        """Where the consumer stands, or why that cannot be told."""
-        is_chosen = self.request.start is not None
-        try:
-            found = standing(self.lake, self.request.consumer, self.table, is_start_chosen=is_chosen)
-        except DataError as error:
-            return None, error
-        return found.position, None
-
     def plan(self) -> TablePlan:
-        increment, refusal = self._increment()
+        outcome = self.decision.outcome
+        increment, refusal = (outcome, None) if isinstance(outcome, Increment) else (None, outcome)
         known = self._unprocessed(increment)
         unprocessed = known or ()
         treatments = [
@@ -165,11 +111,11 @@ class _TablePlanner:
         takes = [take for each in contents.values() for take in each.data]
         few = sum(take.cost.files or 0 for take in takes) <= MANY_FILES
         files = self._events(increment, takes) if few and takes else None
-        bars, missed = lateness(files, self.request.lookback_days) if files is not None else (None, None)
+        bars, missed = lateness(files, self.lookback_days) if files is not None else (None, None)
         exact = exactness(increment) if increment else dict.fromkeys(("exact", "inexact_because", "may_be_more"))
         costs = {role: each.cost for role, each in contents.items()}
         lookback, unknown = self._lookback()
-        pending = self.lake.store.pending(self.request.consumer, self.table.name)
+        pending = self.context.store.pending(self.request.consumer, self.table.name)
         first_start = self.request.start or DEFAULT_START
         behind = from_millis(unprocessed[0][0].timestamp_ms) if unprocessed else None
         head = self.history.head
@@ -190,7 +136,7 @@ class _TablePlanner:
             to_read=Cost.total(costs.values()) if increment else None,
             before=costs.get(Role.BEFORE),
             full_scan=_totals(head),
-            lookback_days=self.request.lookback_days,
+            lookback_days=self.lookback_days,
             lookback=lookback,
             lookback_unknown_because=unknown,
             partitions=self._partitions(increment, takes) if few else None,
@@ -212,33 +158,8 @@ class _TablePlanner:
             return increment.upto if increment.upto.snapshot_id is not None else None
         return self.history.position(self.history.head) if self.history.head else None
 
-    def _increment(self) -> tuple[Increment | None, DataError | UserError | None]:
-        name, consumer = self.table.name, self.request.consumer
-        spec = self.request.spec_for(name)
-        if self.unknown_standing is not None:
-            return None, self.unknown_standing
-        try:
-            increment = next_increment(
-                name,
-                consumer,
-                self.history,
-                self.checkpoint,
-                start=self.request.start,
-                end=self.end,
-                bound=self.request.bound,
-                spec=spec,
-            )
-            if increment.root is not None and not adds_everything(self.table.files, increment.root):
-                return None, unproven_beginning(name, consumer, increment.root)
-            refuse_unreadable(self.table, self.history, increment, consumer)
-            if spec.mode is Mode.VIEW:
-                refuse_view(self.lake.catalog(name.catalog), self.table, self.history, increment)
-        except (DataError, UserError) as error:
-            return None, error
-        return increment, None
-
     def _unprocessed(self, increment: Increment | None) -> Sequence[tuple[Snapshot, Treatment]] | None:
-        """The snapshots of the range, oldest first; None if they cannot be told."""
+        """The snapshots of the range, oldest first; None if they are unknown."""
         if increment is not None:
             return increment.snapshots if increment.is_line else None
         try:
@@ -253,7 +174,7 @@ class _TablePlanner:
                 after,
                 self.history.head,
                 is_first=False,
-                spec=self.request.spec_for(self.table.name),
+                spec=self.request.spec,
             )
         except (DataError, UserError):
             return None
@@ -263,7 +184,7 @@ class _TablePlanner:
         """What the capture would hand over for each end of the range that it shows."""
         if increment is None or not increment.has_news:
             return {}
-        contents = contents_of(self.table, self.history, increment, self.lake.settings.io_threads)
+        contents = contents_of(self.table, self.history, increment, self.context.settings.io_threads)
         return {role: contents[role] for role in increment.spec.ends}
 
     def _partitions(self, increment: Increment | None, takes: Sequence[Take]) -> list[Partition] | None:
@@ -273,16 +194,16 @@ class _TablePlanner:
         entries_of = partial(read_entries, self.table.files)
         return touched_partitions(self.layout, self._entries(takes), before, entries_of)
 
-    def _event_time(self) -> NestedField | None:
-        if self.request.event_time is None:
+    def _event_time(self, name: str | None) -> NestedField | None:
+        if name is None:
             return self.layout.event_time_column()
-        column = self.layout.column(self.request.event_time)
+        column = self.layout.column(name)
         if not is_time(column):
             raise UserError(f"{column.name!r} is a {column.field_type}; an event time must be a date or a timestamp.")
         return column
 
     def _events(self, increment: Increment | None, takes: Sequence[Take]) -> list[tuple[int, int, int]] | None:
-        """Commit, oldest event and rows of each file; None if a file does not tell.
+        """Commit, oldest event and rows of each file; None if one file does not say.
 
         A file that replaced another carries its rows over, and its commit says nothing about when they arrived.
         """
@@ -314,7 +235,7 @@ class _TablePlanner:
             return None, "no column is known to be the time of the event; name one with --event-time"
         if head is None:
             return Cost(0, 0, 0), None
-        since = lookback_start_ms(self.now, self.request.lookback_days)
+        since = lookback_start_ms(self.now, self.lookback_days)
         listed = [m for m in read_list(self.table.files, head.manifest_list).manifests if m.is_data]
         near = [manifest for manifest in listed if _may_reach(layout, manifest, column, since)]
         if sum(manifest.live_files or 0 for manifest in near) > MANY_FILES:

@@ -47,19 +47,19 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
     else:
         sources = {role: f"iceberg_scan({_text(metadata_of(name))})" for role, name in captured.tables.items()}
     columns = tuple(str(name) for name in captured.details["columns"])
-    if (reason := unspeakable(columns, spec)) is not None:
+    if (reason := reserved_column(columns, spec)) is not None:
         raise UserError(f"The changed rows of {captured.table} cannot be queried: {reason}.", hint=_READ_IT)
     if chosen is Engine.DUCKDB and len({name.lower() for name in columns}) < len(columns):
         raise UserError(
-            f"Columns of {captured.table} differ by upper and lower case alone, which {chosen} does not tell apart.",
+            f"Columns of {captured.table} differ only in upper and lower case, which {chosen} does not distinguish.",
             hint="Query with Spark, with spark.sql.caseSensitive = true.",
         )
     after, before = sources[Role.AFTER], sources.get(Role.BEFORE)
     since = captured.after.sequence_number
-    if spec.is_told_by_one_end:
+    if spec.needs_only_after:
         if chosen is not Engine.SPARK:
             raise UserError(
-                f"The upserts of {captured.table} are told by the ids of rows, which {chosen} does not show.",
+                f"The upserts of {captured.table} are found by row ids, which {chosen} does not show.",
                 hint="Capture with --changes before_after, or query with Spark.",
             )
         return f"SELECT {_names(chosen, columns)} FROM {after} WHERE _last_updated_sequence_number > {since}"
@@ -93,7 +93,7 @@ def _changes(engine: Engine, captured: CapturedTable, after: str, before: str) -
         )
     identity = spec.keys or ((ROW_ID,) if by_row_id else ())
     if spec.changes is ChangeKind.KEYS:
-        # What became of a row is not told then, so it need not be found on the other side.
+        # The query does not say then what became of a row, so the other side is not needed.
         identity = ()
     return compared(engine, after, before, columns, identity, cancelling=not incomparable)
 
@@ -132,10 +132,10 @@ def compared(
   SELECT {told_apart}, -1 AS _dalsegno_end FROM {before}
 ), differing AS (
   {differing}
-), told AS (
+), typed AS (
   SELECT {names}, _dalsegno_more, {kind} AS {CHANGE_TYPE} FROM differing
 )
-SELECT {names}, {CHANGE_TYPE} FROM told {_REPEATED[engine]}"""
+SELECT {names}, {CHANGE_TYPE} FROM typed {_REPEATED[engine]}"""
 
 
 def changed_by_id(after: str, before: str, since: int) -> tuple[str, str]:
@@ -150,9 +150,9 @@ def changed_by_id(after: str, before: str, since: int) -> tuple[str, str]:
     )
 
 
-def unspeakable(columns: Sequence[str], spec: CaptureSpec) -> str | None:
-    """Why columns cannot be told from those that the query adds; None if they can."""
-    if spec.is_told_by_one_end or spec.changes is ChangeKind.RANGE:
+def reserved_column(columns: Sequence[str], spec: CaptureSpec) -> str | None:
+    """Which column has a name that the query uses itself, in words; None if none has."""
+    if spec.needs_only_after or spec.changes is ChangeKind.RANGE:
         return None
     for name in columns:
         if name.lower() == CHANGE_TYPE or name.lower().startswith(_OWN):
@@ -164,7 +164,7 @@ def _engine(name: str) -> Engine:
     try:
         return Engine(name)
     except ValueError:
-        raise UserError(f"{name!r} is no engine that queries are written for: expected {', '.join(Engine)}.") from None
+        raise UserError(f"There are no queries for the engine {name!r}: expected {', '.join(Engine)}.") from None
 
 
 def _names(engine: Engine, columns: Iterable[str]) -> str:

@@ -14,23 +14,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from dalsegno.capture import views
-from dalsegno.capture.capturing import changes_folder
-from dalsegno.capture.details import DetailOptions, contents_of, describe, refuse_unreadable
+from dalsegno.capture.context import CaptureContext
+from dalsegno.capture.details import contents_of, describe, refuse_unreadable
 from dalsegno.errors import DalsegnoError, HistoryLost, UnknownName
 from dalsegno.iceberg import change_table
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
-from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.pins import Pin
+from dalsegno.model.capture_requests import DetailOptions
 from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, CaptureSpec, CaptureState, Mode
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment, increment_between
-
-if TYPE_CHECKING:
-    from dalsegno.capture.lake import Lake
 
 _NAMESPACE = re.compile(r"dalsegno_scratch_(\d{14})_[a-z0-9]+_\d+")
 _NOT_PINNED = Pin(False, "not pinned: a clone is for a while only")
@@ -40,18 +36,18 @@ _NOT_PINNED = Pin(False, "not pinned: a clone is for a while only")
 class Scratch:
     """Clones that belong together."""
 
-    lake: Lake
+    context: CaptureContext
     _prefix: str = field(init=False)
     _namespaces: list[tuple[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._prefix = f"dalsegno_scratch_{self.lake.clock():%Y%m%d%H%M%S}_{secrets.token_hex(4)}"
+        self._prefix = f"dalsegno_scratch_{self.context.clock():%Y%m%d%H%M%S}_{secrets.token_hex(4)}"
 
     def name(self, original: TableName) -> TableName:
         """A free name, in a namespace that exists from now on."""
         namespace = f"{self._prefix}_{len(self._namespaces)}"
         self._namespaces.append((original.catalog, namespace))
-        self.lake.catalog(original.catalog).ensure_namespace((namespace,))
+        self.context.tables.catalog(original.catalog).ensure_namespace((namespace,))
         return TableName(original.catalog, (namespace,), original.name)
 
     def clone(
@@ -65,10 +61,10 @@ class Scratch:
     ) -> Capture:
         """The table as it was at ``upto``, or what came to it since ``after``, as a capture that nobody recorded."""
         name = self.name(table.name)
-        lake, now = self.lake, self.lake.clock()
-        catalog = lake.catalog(table.name.catalog)
-        folder = changes_folder(catalog.settings, lake.settings.change_namespace, table)
-        history = history_of(table.metadata, upto.branch, table=table.name)
+        context, now = self.context, self.context.clock()
+        catalog = context.tables.catalog_of(table.name)
+        folder = catalog.changes_folder(context.settings.change_namespace, table)
+        history = table.history(upto.branch)
         last = history.snapshots.get(upto.snapshot_id) if upto.snapshot_id is not None else None
         if history.table_uuid != upto.table_uuid or (last is None and upto.snapshot_id is not None):
             raise HistoryLost(f"{table.name} no longer has {upto}: expired or replaced since.")
@@ -91,8 +87,8 @@ class Scratch:
             spec=increment.spec,
         )
         # The namespace is this clone's alone, so no two of them have one uuid.
-        capture = Capture(name.namespace[0], "scratch", CaptureState.READY, now, lake.actor, now, (captured,))
-        threads = lake.settings.io_threads
+        capture = Capture(name.namespace[0], "scratch", CaptureState.READY, now, context.actor, now, (captured,))
+        threads = context.settings.io_threads
         contents = contents_of(table, history, increment, threads)
         published = {
             role: change_table.publish(catalog, table, capture, captured, role, contents[role], threads)
@@ -109,7 +105,7 @@ class Scratch:
         problems = [
             problem
             for catalog, namespace in self._namespaces
-            for problem in _remove(self.lake.catalog(catalog), namespace)
+            for problem in _remove(self.context.tables.catalog(catalog), namespace)
         ]
         self._namespaces.clear()
         return tuple(problems)
@@ -120,13 +116,13 @@ def is_scratch(namespace: str) -> bool:
     return _NAMESPACE.fullmatch(namespace) is not None
 
 
-def remove_left_over(lake: Lake) -> tuple[list[str], list[str]]:
+def remove_left_over(context: CaptureContext) -> tuple[list[str], list[str]]:
     """Remove clones older than a capture may become: the namespaces that are gone, and what could not be removed."""
     removed, problems = [], []
-    for name in lake.settings.catalogs:
-        with suppress(DalsegnoError):  # A catalog that cannot be reached is no reason not to clean the others.
-            catalog = lake.catalog(name)
-            for namespace in _old(lake, catalog):
+    for name in context.settings.catalogs:
+        with suppress(DalsegnoError):  # A catalog that is down must not keep the others from being cleaned.
+            catalog = context.tables.catalog(name)
+            for namespace in _old(context, catalog):
                 left = list(_remove(catalog, namespace))
                 problems += left
                 if not left:
@@ -134,11 +130,11 @@ def remove_left_over(lake: Lake) -> tuple[list[str], list[str]]:
     return removed, problems
 
 
-def _old(lake: Lake, catalog: Catalog) -> Iterator[str]:
+def _old(context: CaptureContext, catalog: Catalog) -> Iterator[str]:
     for namespace in catalog.namespaces():
         if found := _NAMESPACE.fullmatch(".".join(namespace)):
             made = datetime.strptime(found[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-            if made + lake.settings.capture_lifetime <= lake.clock():
+            if made + context.settings.capture_lifetime <= context.clock():
                 yield namespace[0]
 
 
@@ -152,8 +148,8 @@ def _remove(catalog: Catalog, namespace: str) -> Iterator[str]:
             with suppress(UnknownName):
                 location = str(catalog.load(table).metadata["location"])
                 catalog.forget(table)
-                above, mark, _ = f"{location}/".rpartition(f"/{namespace}/")
-                if mark:
+                above, found, _ = f"{location}/".rpartition(f"/{namespace}/")
+                if found:
                     folders.add(f"{above}/{namespace}")
         for folder in folders:
             files = catalog.files_at(folder)

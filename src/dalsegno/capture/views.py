@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dalsegno.capture.queries import CHANGE_TYPE, query_of
+from dalsegno.capture.tables import Tables
 from dalsegno.errors import DalsegnoError, UnsupportedTable, UserError
 from dalsegno.iceberg import pins, views
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
@@ -21,9 +22,6 @@ from dalsegno.model.snapshots import History
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment
 from dalsegno.store.refusals import give_up
-
-if TYPE_CHECKING:
-    from dalsegno.capture.lake import Lake
 
 _AS_A_TABLE = "Capture it as a change table, which is the default mode."
 
@@ -79,7 +77,7 @@ def publish_changes(
 ) -> dict[str, str | None]:
     """Make the view of the changed rows, where there can be one: its name, or why there is none.
 
-    ``dalsegno query`` tells the same, so a capture does not fail for want of it.
+    ``dalsegno query`` prints the same query, so a capture does not fail without a view.
     """
     name = captured.changes_view
     if name is None:
@@ -97,11 +95,11 @@ def publish_changes(
     return {"changes_view": str(name), "no_changes_view_because": None}
 
 
-def metadata_location(lake: Lake, captured: CapturedTable, name: TableName) -> str:
+def metadata_location(tables: Tables, captured: CapturedTable, name: TableName) -> str:
     """Where the metadata of a table of the capture is, for engines that read tables by it; a view has none for them."""
     if captured.is_view:
         raise UserError(f"The capture of {captured.table} is a view, which only Spark reads.", hint=_AS_A_TABLE)
-    return lake.load(name).metadata_location
+    return tables.load(name).metadata_location
 
 
 def _without_view(reason: str) -> dict[str, str | None]:
@@ -116,7 +114,7 @@ def _changed_columns(captured: CapturedTable, table: LoadedTable) -> Sequence[Co
         if missing := [key for key in spec.keys if key not in by_name]:
             raise UserError(f"{', '.join(missing)} is inside of another column")
         return [by_name[key] for key in spec.keys]
-    if spec.is_told_by_one_end:
+    if spec.needs_only_after:
         return columns
     return [*columns, views.text_column(CHANGE_TYPE, beside=columns)]
 

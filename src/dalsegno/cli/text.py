@@ -16,8 +16,8 @@ from dalsegno.model.snapshots import Position
 if TYPE_CHECKING:
     from dalsegno.capture.changes import Changes
     from dalsegno.capture.checking import CatalogReport
-    from dalsegno.capture.lake import Cleaned, Committed
     from dalsegno.capture.rebuilding import Rebuilt, RebuiltCheckpoint
+    from dalsegno.capture.settling import Cleaned, Committed
     from dalsegno.model.tables import TableName
     from dalsegno.store import CheckpointPosition
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,17 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from pyiceberg.conversions import from_bytes
-from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    TruncateTransform,
-    VoidTransform,
-    YearTransform,
-)
 from pyiceberg.types import (
     DateType,
     DecimalType,
@@ -37,10 +28,9 @@ from pyiceberg.utils.decimal import unscaled_to_decimal
 from dalsegno.errors import UnknownName, UserError
 from dalsegno.hints import did_you_mean
 from dalsegno.iceberg.history import RawMetadata
+from dalsegno.iceberg.partition_specs import PartitionField, PartitionSpec, partition_specs
 from dalsegno.iceberg.values import said, said_unit
 
-_UNITS = {DayTransform: "day", HourTransform: "hour", MonthTransform: "month", YearTransform: "year"}
-_TIME_TRANSFORMS = (IdentityTransform, DayTransform, HourTransform, MonthTransform, YearTransform)
 _DAY_MS = 86_400_000
 
 
@@ -70,8 +60,7 @@ class Layout:
 
     @cached_property
     def specs(self) -> dict[int, PartitionSpec]:
-        specs = self.metadata.get("partition-specs") or [{"spec-id": 0, "fields": self.metadata["partition-spec"]}]
-        return {raw["spec-id"]: PartitionSpec.model_validate(raw) for raw in specs}
+        return partition_specs(self.metadata)
 
     def column(self, name: str) -> NestedField:
         """The column of that name, which must hold single values."""
@@ -90,7 +79,7 @@ class Layout:
         return [field.name for field in self.schema.fields]
 
     def incomparable_columns(self) -> list[str]:
-        """The columns that hold, at any depth, what no engine can tell equal from different."""
+        """The columns that hold, at any depth, what no engine can compare."""
         return [field["name"] for field in self._raw_schema["fields"] if _holds_incomparable(field["type"])]
 
     def column_name(self, field_id: int) -> str:
@@ -109,36 +98,36 @@ class Layout:
 
     def event_time_column(self) -> NestedField | None:
         """The first column that some spec partitions by as a time: a fair guess at the time of the event."""
-        for spec in sorted(self.specs.values(), key=lambda spec: -spec.spec_id):
-            for item in spec.fields:
+        for _, fields in sorted(self.specs.items(), reverse=True):
+            for item in fields:
                 field = self._source(item)
-                if field and isinstance(item.transform, _TIME_TRANSFORMS) and is_time(field):
+                if field and (item.is_identity or item.unit) and is_time(field):
                     return field
         return None
 
     def identity_position(self, spec_id: int, field: NestedField) -> int | None:
         """Where in a spec's tuples a column stands unchanged, if it does."""
-        for position, item in enumerate(self.specs[spec_id].fields):
-            if item.source_id == field.field_id and isinstance(item.transform, IdentityTransform):
+        for position, item in enumerate(self.specs[spec_id]):
+            if item.source_id == field.field_id and item.is_identity:
                 return position
         return None
 
     def is_unpartitioned(self, spec_id: int) -> bool:
-        return all(isinstance(item.transform, VoidTransform) for item in self.specs[spec_id].fields)
+        return all(item.is_void for item in self.specs[spec_id])
 
     def partition(self, spec_id: int, values: Sequence[Any]) -> dict[str, Any]:
         """A partition's values by field name, as people write them."""
-        fields = self.specs[spec_id].fields
+        fields = self.specs[spec_id]
         return {item.name: self._said(item, value) for item, value in zip(fields, values, strict=True)}
 
     def partition_bound(self, spec_id: int, position: int, bound: bytes | None) -> Any:
         """A bound of a partition field as it stands in partition tuples; None if unknown."""
-        item = self.specs[spec_id].fields[position]
+        item = self.specs[spec_id][position]
         source = self._source(item)
         # Writers do not agree on the order of uuids: some take their bytes as signed numbers.
         if bound is None or source is None or isinstance(source.field_type, UUIDType):
             return None
-        return read_bound(item.transform.result_type(source.field_type), bound)
+        return read_bound(item.result_type(source.field_type), bound)
 
     def _source(self, item: PartitionField) -> NestedField | None:
         try:
@@ -150,12 +139,11 @@ class Layout:
         source = self._source(item)
         if value is None or source is None:
             return None if value is None else str(value)
-        if isinstance(item.transform, IdentityTransform | TruncateTransform):
+        if item.keeps_values:
             return said(source.field_type, _logical(source.field_type, value))
         if isinstance(value, int):
-            unit = _UNITS.get(type(item.transform))
-            return value if unit is None else said_unit(unit, value)
-        return item.transform.to_human_string(source.field_type, value)
+            return value if item.unit is None else said_unit(item.unit, value)
+        return str(value)
 
 
 def _path(fields: Sequence[NestedField], field_id: int) -> tuple[str, ...] | None:
@@ -198,7 +186,7 @@ def read_bound(kind: Any, bound: bytes) -> Any:
     """A bound's value; dates and times stay numbers, which compare alike."""
     try:
         return from_bytes(kind, bound)
-    except Exception as error:
+    except (struct.error, ValueError) as error:
         raise UnreadableBound(str(error)) from error
 
 

@@ -16,7 +16,6 @@ from itertools import islice, takewhile
 
 from dalsegno.errors import PlatformError
 from dalsegno.iceberg.catalogs import Catalog, ConcurrentChange, LoadedTable, Ref
-from dalsegno.iceberg.history import history_of
 from dalsegno.model.snapshots import History, Position
 
 _ATTEMPTS = 8
@@ -52,7 +51,7 @@ def pin(
     lifetime_ms = round(lifetime.total_seconds() * 1000)
 
     def wanted(loaded: LoadedTable, existing: Ref | None) -> Ref | None:
-        history = history_of(loaded.metadata, after.branch, table=loaded.name)
+        history = loaded.history(after.branch)
         if history.head is None:
             return existing
         kept = len(list(takewhile(lambda s: s.id != after.snapshot_id, history.ancestors(history.head)))) + 1
@@ -63,7 +62,7 @@ def pin(
 
     def wanted_aside(loaded: LoadedTable, existing: Ref | None) -> Ref | None:
         """A checkpoint that a rollback left aside is on no branch: a tag of its own holds it, until it moves on."""
-        history = history_of(loaded.metadata, after.branch, table=loaded.name)
+        history = loaded.history(after.branch)
         aside = history.snapshots.get(after.snapshot_id) if after.snapshot_id is not None else None
         if aside is None or any(snapshot.id == aside.id for snapshot in history.ancestors(history.head)):
             return None

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from pyiceberg.partitioning import PartitionField
-from pyiceberg.transforms import DayTransform, HourTransform, IdentityTransform, MonthTransform, YearTransform
 from pyiceberg.types import (
     BooleanType,
     DateType,
@@ -28,11 +26,11 @@ from pyiceberg.types import (
 )
 
 from dalsegno.iceberg.layout import Layout
+from dalsegno.iceberg.partition_specs import IDENTITY, PartitionField
 from dalsegno.iceberg.partitions import Novelty, Partition
 from dalsegno.iceberg.values import ends_of_unit
 
 EVERYTHING, NOTHING = "true", "false"
-_UNITS = (DayTransform, HourTransform, MonthTransform, YearTransform)
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def _shape(conditions: _Conditions) -> tuple[tuple[str, str], ...]:
 
 
 def _conditions(layout: Layout, partition: Partition) -> _Conditions:
-    fields = layout.specs[partition.spec_id].fields
+    fields = layout.specs[partition.spec_id]
     found = (_condition(layout, item, partition.values.get(item.name)) for item in fields)
     return tuple(condition for condition in found if condition is not None)
 
@@ -100,13 +98,13 @@ def _conditions(layout: Layout, partition: Partition) -> _Conditions:
 def _condition(layout: Layout, item: PartitionField, value: Any) -> _Condition | None:
     """What a partition's value says about the column that it is made of; None if that cannot be written."""
     path = layout.column_path(item.source_id)
-    if path is None or not isinstance(item.transform, (IdentityTransform, *_UNITS)):
+    if path is None or not (item.is_identity or item.unit):
         return None
-    column, transform = _quoted_path(path), str(item.transform)
+    column, transform = _quoted_path(path), item.transform
     if value is None:
         return _Condition(column, transform, None, None)
     kind = layout.schema.find_field(item.source_id).field_type
-    if isinstance(item.transform, IdentityTransform):
+    if item.is_identity:
         literal = _literal(kind, value)
         return None if literal is None else _Condition(column, transform, literal, literal)
     ends = [_literal(kind, moment) for moment in ends_of_unit(kind, str(value)) or ()]
@@ -142,7 +140,7 @@ def _of_column(conditions: Collection[_Condition]) -> str:
     column, transform = next((each.column, each.transform) for each in conditions)
     known = sorted((each.since, each.until) for each in conditions if each.since is not None and each.until is not None)
     found: list[str]
-    if transform == str(IdentityTransform()):
+    if transform == IDENTITY:
         found = [_equal_or_in(column, [value for value, _ in known])] if known else []
     else:
         found = [f"({column} >= {since} AND {column} < {until})" for since, until in _joined(known)]

@@ -1,7 +1,7 @@
 """The summary of a snapshot: for whom it was written, and which ranges of which tables it holds.
 
 Whoever writes for a capture puts these properties into the snapshot that holds the rows, so both are there or neither.
-They are what tells that a range was written, and where checkpoints come from if the store is lost.
+They prove that a range was written, and checkpoints are rebuilt from them if the store is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RANGES = f"{PREFIX}ranges"
 
 def ranges_text(captures: Iterable[Capture]) -> str:
     """The value of ``dalsegno.ranges``; ids of snapshots are texts, because many readers of JSON keep 53 bits."""
-    told = [
+    ranges = [
         {
             "capture": capture.id,
             "consumer": capture.consumer,
@@ -36,7 +36,7 @@ def ranges_text(captures: Iterable[Capture]) -> str:
         for capture in captures
         for captured in capture.tables
     ]
-    return json.dumps(told, separators=(",", ":"))
+    return json.dumps(ranges, separators=(",", ":"))
 
 
 def _id_text(position: Position) -> str | None:
@@ -49,13 +49,13 @@ def writes_of(target: TableName, history: History) -> list[Write]:
     return [_write(target, snapshot) for snapshot in reversed(line)]
 
 
-def told_ranges(summary: Mapping[str, str]) -> list[Mapping[str, Any]]:
+def stamped_ranges(summary: Mapping[str, str]) -> list[Mapping[str, Any]]:
     """The ranges that a summary names, as they are written there; none if they cannot be read."""
     try:
         found = json.loads(summary.get(_RANGES, "[]"))
     except ValueError:
         return []
-    return [each for each in found if isinstance(each, dict)]
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _write(target: TableName, snapshot: Snapshot) -> Write:
@@ -70,10 +70,10 @@ def _write(target: TableName, snapshot: Snapshot) -> Write:
     return Write(target, snapshot.id, snapshot.timestamp_ms, **said, ranges=ranges)
 
 
-def _range(told: Mapping[str, Any]) -> StampedRange:
-    after, upto = (None if told[end] is None else int(told[end]) for end in ("after", "upto"))
+def _range(written: Mapping[str, Any]) -> StampedRange:
+    after, upto = (None if written[end] is None else int(written[end]) for end in ("after", "upto"))
     capture_id, consumer, table, uuid, branch = (
-        told[name] for name in ("capture", "consumer", "table", "uuid", "branch")
+        written[name] for name in ("capture", "consumer", "table", "uuid", "branch")
     )
     if not all(isinstance(text, str) for text in (capture_id, consumer, table, uuid, branch)):
         raise TypeError

@@ -22,7 +22,7 @@ class CaptureState(StrEnum):
     READY = "ready"
     #: Processed: the checkpoint moved to the end of its range.
     COMMITTED = "committed"
-    #: Given up: the checkpoint did not move, the next capture takes the range again.
+    #: The checkpoint did not move; the next capture covers the same range.
     ABANDONED = "abandoned"
 
     @property
@@ -70,9 +70,9 @@ class CaptureSpec:
     changes: ChangeKind = ChangeKind.ADDED
     #: The kinds of snapshots that may be in the range; ``replace`` changes no row and always may.
     operations: frozenset[Operation] = frozenset({Operation.APPEND})
-    #: The columns that tell rows apart, in order to know an update from a delete and an insert.
+    #: The columns that identify a row, to distinguish an update from a delete and an insert.
     keys: tuple[str, ...] = ()
-    #: Whether the ids that format version 3 gives to rows tell which of them came, went or were updated.
+    #: Whether the row ids of format version 3 show which rows were inserted, deleted or updated.
     by_row_id: bool = False
     #: Whether equality deletes in the range name keys: these get a table of their own.
     has_deleted_keys: bool = False
@@ -84,14 +84,14 @@ class CaptureSpec:
         return self.changes is not ChangeKind.ADDED
 
     @property
-    def is_told_by_one_end(self) -> bool:
-        """Whether the end of the range alone tells what is wanted: which rows are newer than its beginning."""
+    def needs_only_after(self) -> bool:
+        """Whether the end of the range is enough: row ids show which rows are newer than its beginning."""
         return self.changes is ChangeKind.UPSERTS and self.by_row_id
 
     @property
     def ends(self) -> tuple[Role, ...]:
         """The ends of the range that are shown."""
-        both = self.compares_ends and not self.is_told_by_one_end
+        both = self.compares_ends and not self.needs_only_after
         return (Role.AFTER, Role.BEFORE) if both else (Role.AFTER,)
 
     @property
@@ -99,13 +99,16 @@ class CaptureSpec:
         """What is shown, each by a table of its own."""
         return (*self.ends, Role.DELETED_KEYS) if self.has_deleted_keys else self.ends
 
+    def with_keys(self, keys: tuple[str, ...]) -> CaptureSpec:
+        return replace(self, keys=keys)
+
     def asks_like(self, other: CaptureSpec) -> bool:
-        """Whether both ask for the same; how it is told is not asked for."""
+        """Whether both ask for the same; how the rows are found is not asked for."""
         asked = [replace(each, by_row_id=False, has_deleted_keys=False) for each in (self, other)]
         return asked[0] == asked[1]
 
 
-#: What a capture does unless told otherwise.
+#: The default of a capture.
 ADDED_FILES = CaptureSpec()
 _Words = TypeVar("_Words", bound=StrEnum)
 #: The operations that may change rows.

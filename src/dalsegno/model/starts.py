@@ -67,7 +67,7 @@ def parse_end(text: str) -> AfterSnapshot | Since:
     end = parse_start(text)
     if isinstance(end, AfterSnapshot | Since):
         return end
-    raise UserError(f"{text!r} is no place to end at: expected a snapshot's id, or a moment such as 2026-11-15T08:00Z.")
+    raise UserError(f"{text!r} cannot be an end: expected a snapshot's id, or a moment such as 2026-11-15T08:00Z.")
 
 
 def parse_start(text: str) -> Start:
@@ -81,7 +81,7 @@ def parse_start(text: str) -> Start:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise UserError(
-            f"{text!r} is no place to start from: expected earliest, latest, full, a snapshot's id, or a moment "
+            f"{text!r} cannot be a start: expected earliest, latest, full, a snapshot's id, or a moment "
             "such as 2026-11-15 or 2026-11-15T08:00:00Z (UTC unless it says otherwise)."
         ) from None
     return Since(to_millis(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))

@@ -14,9 +14,10 @@ from typing import assert_never
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange, UserError
 from dalsegno.hints import Action, Verb
+from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, CaptureSpec, ChangeKind
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
-from dalsegno.model.starts import UNBOUNDED, AfterSnapshot, Bound, Earliest, Full, Latest, Since, Start
+from dalsegno.model.starts import AfterSnapshot, Bound, Earliest, Full, Latest, Since, Start
 from dalsegno.model.tables import TableName
 
 #: How many snapshots a message names.
@@ -101,28 +102,19 @@ def _treatment(snapshot: Snapshot, spec: CaptureSpec, *, begins: bool) -> Treatm
     return treatment_of(snapshot, spec.operations)
 
 
-def next_increment(
-    table: TableName,
-    consumer: str,
-    history: History,
-    checkpoint: Position | None,
-    *,
-    start: Start | None = None,
-    end: AfterSnapshot | Since | None = None,
-    bound: Bound = UNBOUNDED,
-    spec: CaptureSpec = ADDED_FILES,
-) -> Increment:
+def next_increment(request: TableRequest, history: History, checkpoint: Position | None) -> Increment:
     """The range that a consumer captures next.
 
-    ``start`` says where a consumer without a checkpoint begins; ``end``, where the range ends if not at the head: with
-    a snapshot, or with the last one of a moment, so that several tables are cut alike. ``bound`` ends it earlier if
-    that is too much; a whole table, and a range whose ends alone are known, cannot be cut.
+    The bound ends it earlier than the end that was asked for if that is too much; a whole table, and a range of which
+    only the ends are known, cannot be cut.
     """
-    upto = _end(table, history, end, checkpoint)
+    table, consumer, spec = request.table, request.consumer, request.spec
+    start = None if checkpoint is not None and request.is_start_for_first else request.start
+    upto = _end(table, history, request.end, checkpoint)
     if isinstance(start, Full):
         after = checkpoint or history.position(None)
         whole = Increment(table, after, history.position(upto), (), checkpoint is None, is_full=True, spec=spec)
-        return replace(whole, has_more=goes_on(history, whole.upto, spec))
+        return replace(whole, has_more=has_changes_after(history, whole.upto, spec))
     if checkpoint is not None and start is not None:
         raise UserError(
             f"Consumer {consumer!r} has a checkpoint on {table} already, at {checkpoint}; a start is chosen once.",
@@ -132,11 +124,11 @@ def next_increment(
     _refuse_end_before(table, history, after, upto)
     is_first = checkpoint is None
     increment = increment_between(table, consumer, history, after, upto, is_first=is_first, spec=spec)
-    last = _last_within(increment, bound)
+    last = _last_within(increment, request.bound)
     if last is not None and last is not upto:
         increment = increment_between(table, consumer, history, after, last, is_first=is_first, spec=spec)
     refuse_changes(increment, consumer)
-    return replace(increment, has_more=goes_on(history, increment.upto, spec))
+    return replace(increment, has_more=has_changes_after(history, increment.upto, spec))
 
 
 def may_reprocess(history: History, checkpoint: Position, to: Position) -> bool:
@@ -170,7 +162,7 @@ def _added_bytes(snapshot: Snapshot) -> float:
     return float("inf") if size is None else size
 
 
-def goes_on(history: History, upto: Position, spec: CaptureSpec) -> bool:
+def has_changes_after(history: History, upto: Position, spec: CaptureSpec) -> bool:
     """Whether the branch has changes after the end of a range, so that there is something to capture next."""
     for snapshot in history.ancestors(history.head):
         if snapshot.id == upto.snapshot_id:
@@ -343,7 +335,7 @@ def _broken_chain(table: TableName, consumer: str, history: History, after: Posi
     line = {snapshot.id for snapshot in history.ancestors(history.head)}
     common = next((s.id for s in history.ancestors(history.snapshots.get(after.snapshot_id)) if s.id in line), None)
     if common is not None:
-        return _lost(table, consumer, "was rolled back", after, f"a history that goes on from snapshot {common}")
+        return _lost(table, consumer, "was rolled back", after, f"a history that continues from snapshot {common}")
     if oldest.parent_id is not None:
         return _lost(table, consumer, "has expired history", after, f"nothing older than {since}")
     return _lost(table, consumer, "was replaced, or its history expired,", after, f"a history that begins with {since}")
@@ -361,7 +353,7 @@ def unproven_beginning(table: TableName, consumer: str, oldest: Snapshot) -> His
     """The refusal of a capture from the beginning where the oldest known snapshot is not the first."""
     return HistoryLost(
         f"The history of {table} begins with snapshot {oldest.id} of {from_millis(oldest.timestamp_ms):%Y-%m-%d %H:%M} "
-        "UTC, which is not its first: older ones have expired, so what was added before cannot be told.",
+        "UTC, which is not its first: older ones have expired, so what was added before is unknown.",
         actions=[
             capture_with("To take the whole table as it is now", table, consumer, **{"from": "full"}),
             capture_with("To skip what it holds now and take only what comes", table, consumer, **{"from": "latest"}),
@@ -375,7 +367,7 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
     if not increment.is_line and increment.moved and not increment.spec.operations >= EVERY_OPERATION:
         raise UnsupportedChange(
             f"{table} was rolled back, or lost snapshots in between, since the checkpoint of {consumer!r}: expected "
-            f"only {expected}, but which operations led to {increment.upto} cannot be told.",
+            f"only {expected}, but which operations led to {increment.upto} is unknown.",
             actions=[
                 capture_with(
                     "To capture whatever changed",

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dalsegno.model.outcomes import Failed, FailureKind, Succeeded
 from dalsegno.model.runs import Flow, Happening, SignalsWanted, StepEnded, StepStatus
-from dalsegno.plan.unfinished_work import at_work_beside
+from dalsegno.plan.steps_beside import at_work_beside
 
 
 def is_current(flow: Flow, step_id: str, fence: int) -> bool:

@@ -114,6 +114,9 @@ def _written(step: Step, params: ParamDefinitions) -> WrittenCapture:
 def _known(field: Any, params: ParamDefinitions) -> Any:
     """The value of a field; None if a run decides about it."""
     value = field.value if isinstance(field, ParamDefinition) else field
+    if isinstance(value, Mapping):
+        inner = {name: _known(each, params) for name, each in value.items()}
+        return None if None in inner.values() else inner
     items = [_filled(item, params) for item in (value if isinstance(value, list) else [value])]
     if None in items:
         return None

@@ -52,24 +52,12 @@ class SourceFile:
             raise UserError(f"The file {self.path} is not UTF-8: {error}.", hint="Save it as UTF-8.") from error
 
 
-class Fields:
-    """The fields of one type's block; what is misspelt or of the wrong kind is refused by name."""
+class BlockValues:
+    """The values of one block; what is of the wrong kind is refused by name."""
 
-    def __init__(self, work: Work, block: str, known: Collection[str] | None = None) -> None:
-        """``known`` are the fields of a type of another package; those of built-in types are declared already."""
-        known = (fields_of(block) or {}).keys() if known is None else known
-        values = work.params.get(block, {})
-        if not isinstance(values, Mapping):
-            raise UserError(
-                f"Step {work.step_id}: {block} must hold fields, found {values!r}.",
-                hint=f"Known are: {', '.join(sorted(known))}.",
-            )
+    def __init__(self, block: str, values: Mapping[str, Any]) -> None:
         self.block = block
-        self.settings = work.settings
-        self._pushed_file = work.pushed_file
-        self.values: Mapping[str, Any] = values
-        for name in values.keys() - set(known):
-            raise UserError(f"There is no field {block}.{name}.", hint=did_you_mean(name, known))
+        self.values = values
 
     def text(self, name: str) -> str | None:
         """A text; numbers and truth values are written as in JSON. None if there is none."""
@@ -139,6 +127,32 @@ class Fields:
             raise UserError(f"{self.block}.{name} is {text!r}, expected a whole number above 0.")
         return int(text)
 
+    def plain(self, name: str, value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool | int | float):
+            return json.dumps(value)
+        raise UserError(f"{self.block}.{name} must be a text or a number, found {value!r}.")
+
+
+class Fields(BlockValues):
+    """The fields of one type's block; what is misspelt or of the wrong kind is refused by name."""
+
+    def __init__(self, work: Work, block: str, known: Collection[str] | None = None) -> None:
+        """``known`` are the fields of a type of another package; those of built-in types are declared already."""
+        known = (fields_of(block) or {}).keys() if known is None else known
+        values = work.params.get(block, {})
+        if not isinstance(values, Mapping):
+            raise UserError(
+                f"Step {work.step_id}: {block} must hold fields, found {values!r}.",
+                hint=f"Known are: {', '.join(sorted(known))}.",
+            )
+        super().__init__(block, values)
+        self.settings = work.settings
+        self._pushed_file = work.pushed_file
+        for name in values.keys() - set(known):
+            raise UserError(f"There is no field {block}.{name}.", hint=did_you_mean(name, known))
+
     def path(self, name: str) -> Path | None:
         """A file or folder inside the root or a folder that the settings allow."""
         text = self.text(name)
@@ -169,13 +183,6 @@ class Fields:
         if not path.is_dir():
             raise UserError(f"{self.block}.{name}: there is no folder {path}.")
         return path
-
-    def plain(self, name: str, value: Any) -> str:
-        if isinstance(value, str):
-            return value
-        if isinstance(value, bool | int | float):
-            return json.dumps(value)
-        raise UserError(f"{self.block}.{name} must be a text or a number, found {value!r}.")
 
 
 def allowed_path(text: str, settings: Settings, where: str) -> Path:

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.consumers import consumer_of_workflow
-from dalsegno.capture.key_columns import Keys
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import DalsegnoError, UserError
 from dalsegno.hints import in_step
@@ -24,12 +23,13 @@ from dalsegno.model.captures import Capture, CapturedTable, Role, actor_of_run, 
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.model.runs import RunStatus
 from dalsegno.spec.step_types import CONTINUE, FAIL, SKIP
+from dalsegno.steps.capture_fields import capture_options
 from dalsegno.steps.contract import Finished, Work
 from dalsegno.steps.fields import Fields
 from dalsegno.store import run_queries
 
 COMMIT_BLOCK = "ip_commit"
-#: Predicates of each source, about its own columns; and what they are of a capture that does not tell.
+#: Predicates of each source, about its own columns; and what they are of a capture that does not have them.
 _FILTERS = {
     "partition_filter": EVERYTHING,
     "new_partition_filter": NOTHING,
@@ -49,7 +49,7 @@ class _AtOnce:
         return self.start(work)
 
     def cancel(self, work: Work) -> None:
-        """Nothing goes on. What was captured waits for the next run."""
+        """Nothing is running. What was captured waits for the next run."""
 
     def outcome(self, work: Work) -> Outcome:
         raise NotImplementedError
@@ -86,7 +86,7 @@ class CaptureRunner(_AtOnce):
                     f"Capture {changes.id} is being processed by {other}, which has not ended.",
                     hint="It is handed over when that run has ended without committing it.",
                 )
-            return _told(work, changes, quiet, fields.texts("range_columns"))
+            return _outcome_of(work, changes, quiet, fields.texts("range_columns"))
 
 
 class IcdcRunner(CaptureRunner):
@@ -119,36 +119,11 @@ class CommitRunner(_AtOnce):
 
 def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target: str | None) -> Changes:
     consumer = fields.text("consumer") or consumer_of_workflow(work.workflow_id)
-    # Where to begin is asked once, of a consumer that has never captured.
-    is_first = all(lake.position(consumer, table) is None for table in tables)
-    start = fields.text("from") if is_first else None
-    return lake.capture(
-        *tables,
-        consumer=consumer,
-        start="full" if work.full_refresh else start,
-        is_refresh=work.full_refresh is not None,
-        upto=fields.text("upto"),
-        max_snapshots=fields.count("max_snapshots"),
-        max_bytes=fields.count("max_bytes"),
-        branch=fields.text("branch") or "main",
-        ranges=fields.texts("range_columns"),
-        changes=fields.text("changes"),
-        operations=[word.lower() for word in fields.texts("data_operations")] or None,
-        keys=_keys(fields),
-        mode=fields.text("capture_mode"),
-        target=target,
-    )
-
-
-def _keys(fields: Fields) -> Keys:
-    """Columns of all sources, or lists of columns by source."""
-    given = fields.values.get("keys")
-    if not isinstance(given, Mapping):
-        return fields.texts("keys")
-    return {
-        table: [fields.plain(f"keys.{table}", column) for column in (of if isinstance(of, list) else [of])]
-        for table, of in given.items()
-    }
+    options = capture_options(fields)
+    options["target"], options["is_refresh"] = target, work.full_refresh is not None
+    if work.full_refresh:
+        options["start"], options["is_start_for_first"] = "full", False
+    return lake.capture(*tables, consumer=consumer, **options)
 
 
 def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
@@ -166,7 +141,7 @@ def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
     return None
 
 
-def _told(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]) -> Outcome:
+def _outcome_of(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]) -> Outcome:
     """What later steps can use, and what people can read."""
     if changes.capture is None:
         looked = ", ".join(str(increment.table) for increment in changes.increments)
@@ -232,7 +207,7 @@ def _sizes(tables: Iterable[CapturedTable]) -> dict[str, Any]:
 
 
 def _ranges(tables: Iterable[CapturedTable]) -> dict[str, Any]:
-    """The smallest and the largest value of each column over all sources; what one does not know is not told.
+    """The smallest and the largest value of each column over all sources; left out if one source does not know them.
 
     As a predicate it is: then every row may be meant.
     """
@@ -240,18 +215,18 @@ def _ranges(tables: Iterable[CapturedTable]) -> dict[str, Any]:
     for captured in tables:
         for column, ends in captured.details["ranges"].items():
             found.setdefault(column, []).append(ends)
-    told: dict[str, Any] = {}
+    found_ranges: dict[str, Any] = {}
     for column, ranges in found.items():
-        told[f"range_filter_{_plain(column)}"] = any_of(each.get("filter", EVERYTHING) for each in ranges)
+        found_ranges[f"range_filter_{_plain(column)}"] = any_of(each.get("filter", EVERYTHING) for each in ranges)
         ends = [ends for ends in ranges if ends["min"] is not None]
         kinds = {each.get("type") for each in ends}
         # What is one name for a number here and a text there has no order.
         if len(kinds) == 1 and not any(each["unknown_because"] for each in ranges):
             order = order_of(str(*kinds))
             name = _plain(column)
-            told[f"min_{name}"] = min((each["min"] for each in ends), key=order)
-            told[f"max_{name}"] = max((each["max"] for each in ends), key=order)
-    return told
+            found_ranges[f"min_{name}"] = min((each["min"] for each in ends), key=order)
+            found_ranges[f"max_{name}"] = max((each["max"] for each in ends), key=order)
+    return found_ranges
 
 
 def _plain(column: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from dalsegno.iceberg.evidence import STATEMENT, UNIT
 from dalsegno.iceberg.stamps import PREFIX, ranges_text
-from dalsegno.model.outcomes import FailureKind
 from dalsegno.spark.connect import Session
 from dalsegno.spark.failures import explained
 from dalsegno.spark.rewriting import literal
@@ -55,16 +54,17 @@ def is_written_by(session: Session, work: Work, number: int, statement: str) -> 
     if target is None:
         return None
     wanted = {"attempt": work.key, "statement": str(number)}
-    told = " AND ".join(f"s.summary['{PREFIX}{name}'] = {literal(value)}" for name, value in wanted.items())
+    stamped = " AND ".join(f"s.summary['{PREFIX}{name}'] = {literal(value)}" for name, value in wanted.items())
     # The name is the user's own, from a statement that is executed with the same rights.
     query = (
         f"SELECT s.snapshot_id FROM {target}.snapshots s "
-        f"JOIN {target}.history h ON s.snapshot_id = h.snapshot_id WHERE h.is_current_ancestor AND {told} LIMIT 1"
+        f"JOIN {target}.history h ON s.snapshot_id = h.snapshot_id WHERE h.is_current_ancestor AND {stamped} LIMIT 1"
     )
     try:
         return bool(session.execute(query, 1).num_rows)
     except Exception as error:
-        if explained(error).kind is FailureKind.PLATFORM:
+        # What has no snapshots, such as a view, cannot be asked. No other failure may look like that.
+        if not explained(error).is_refused:
             raise
         return None
 

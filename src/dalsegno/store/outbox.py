@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from dalsegno.store import row_queries
 from dalsegno.store.row_queries import Row
@@ -21,6 +20,8 @@ def add(connection: Connection, key: str, channels: Iterable[str], message: Mapp
         for name in sorted(set(channels))
     ]
     if rows:
+        from sqlalchemy.dialects import postgresql, sqlite  # noqa: PLC0415 - PostgreSQL's takes long to import
+
         new = sqlite.insert(outbox) if connection.dialect.name == "sqlite" else postgresql.insert(outbox)
         connection.execute(new.on_conflict_do_nothing(index_elements=["key", "channel"]), rows)
 

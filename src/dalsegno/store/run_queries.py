@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dalsegno.model.runs import RunStatus
 from dalsegno.model.step_files import StepFile, Unstored
 from dalsegno.store.reading import Row, one_of, row, rows, scalar
 
@@ -87,6 +86,8 @@ def iterations_to_show(connection: Any, flow_id: str, step_id: str, most: int) -
         "SELECT id, iteration FROM flows WHERE parent_flow = :flow AND parent_step = :step AND status <> :succeeded"
         " ORDER BY ended_at IS NOT NULL, iteration LIMIT :most"
     )
+    from dalsegno.model.runs import RunStatus  # noqa: PLC0415 - commands about captures do without runs
+
     values = {"flow": flow_id, "step": step_id, "succeeded": RunStatus.SUCCEEDED.value, "most": most}
     return [(each["id"], each["iteration"]) for each in rows(connection, query, **values)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Identity, Index, Integer, Table, Text
 
+from dalsegno.store.partial_indexes import partial_index
 from dalsegno.store.tables import Moment, metadata
 
 _NUMBER = BigInteger().with_variant(Integer, "sqlite")
@@ -125,23 +126,20 @@ steps = Table(
     Column("ended_at", Moment),
     Column("deadline", Moment),
 )
-Index(
+partial_index(
     "ix_steps_ready_at",
     steps.c.ready_at,
-    sqlite_where=steps.c.ready_at.is_not(None),
-    postgresql_where=steps.c.ready_at.is_not(None),
+    where=steps.c.ready_at.is_not(None),
 )
-Index(
+partial_index(
     "ix_steps_lease_until",
     steps.c.lease_until,
-    sqlite_where=steps.c.lease_until.is_not(None),
-    postgresql_where=steps.c.lease_until.is_not(None),
+    where=steps.c.lease_until.is_not(None),
 )
-Index(
+partial_index(
     "ix_steps_deadline",
     steps.c.deadline,
-    sqlite_where=steps.c.status == "RUNNING",
-    postgresql_where=steps.c.status == "RUNNING",
+    where=steps.c.status == "RUNNING",
 )
 Index("ix_steps_run_id", steps.c.run_id, steps.c.status)
 
@@ -285,11 +283,10 @@ signal_waits = Table(
     Column("signal_id", BigInteger),
     Index("ix_signal_waits_run_id", "run_id"),
 )
-Index(
+partial_index(
     "ix_signal_waits_signal_name",
     signal_waits.c.signal_name,
-    sqlite_where=signal_waits.c.signal_id.is_(None),
-    postgresql_where=signal_waits.c.signal_id.is_(None),
+    where=signal_waits.c.signal_id.is_(None),
 )
 
 #: Which triggers are to be told of a signal. They come and go with the triggers.

@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 
 from dalsegno.errors import CapturePending, DataError
 from dalsegno.model.captures import Capture, run_of_actor
-from dalsegno.model.runs import RunStatus
 from dalsegno.plan import unfinished_work
 from dalsegno.store import capture_queries, captures, run_queries, work_units
 from dalsegno.store.database import lock
@@ -88,7 +87,11 @@ def is_open(connection: Connection, actor: str) -> bool:
     """Whether a holder is a run that has not ended."""
     named = run_of_actor(actor)
     row = run_queries.numbered(connection, *named) if named else None
-    return row is not None and not RunStatus(row["status"]).is_final
+    if row is None:
+        return False
+    from dalsegno.model.runs import RunStatus  # noqa: PLC0415 - commands about captures do without runs
+
+    return not RunStatus(row["status"]).is_final
 
 
 def is_of(connection: Connection, actor: str, root_run: str) -> bool:

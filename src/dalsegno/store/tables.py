@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from dalsegno.store.partial_indexes import partial_index
 from dalsegno.store.reading import EPOCH, MICROSECOND
 
 
@@ -140,21 +141,19 @@ capture_tables = Table(
 
 #: Rule 1: this is what keeps a capture until it is settled. SQLite uses a partial index only for a query that
 #: says its condition in the same words, and ours say ``= 1``.
-Index(
+partial_index(
     "uq_capture_tables_pending",
     capture_tables.c.consumer,
     capture_tables.c.table_name,
     unique=True,
-    sqlite_where=capture_tables.c.pending == true(),
-    postgresql_where=capture_tables.c.pending == true(),
+    where=capture_tables.c.pending == true(),
 )
 
-Index(
+partial_index(
     "uq_capture_tables_change_table",
     capture_tables.c.change_table,
     unique=True,
-    sqlite_where=capture_tables.c.dropped == false(),
-    postgresql_where=capture_tables.c.dropped == false(),
+    where=capture_tables.c.dropped == false(),
 )
 
 #: Append-only: every move of every checkpoint.

@@ -7,12 +7,13 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from dalsegno.iceberg import evidence
+from dalsegno.iceberg.catalogs import open_catalog
 from dalsegno.iceberg.evidence import FENCE
 from dalsegno.iceberg.history import MAIN, RawMetadata, branch_heads
 from dalsegno.iceberg.publishing import allows_branches
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import Statement
-from dalsegno.settings import CatalogType, Settings
+from dalsegno.settings import Settings
 from dalsegno.spark.forms import form_of
 from dalsegno.spark.server import Say, unsaid
 from dalsegno.steps.spark import sessions
@@ -26,8 +27,8 @@ def can_fence(settings: Settings, statement: Statement, metadata: RawMetadata, k
     makes.
     """
     table = TableName.of_quoted(statement.target or "")
-    is_rest = settings.catalog(table.catalog).type is CatalogType.REST
-    if not is_rest or metadata["format-version"] > 1:
+    catalog = open_catalog(settings.catalog(table.catalog))
+    if catalog.compares_whole_tables or metadata["format-version"] > 1:
         return True
     is_sent_elsewhere = sessions.WAP_BRANCH in keys and allows_branches(metadata)
     return not (form_of(statement.text).creates or is_sent_elsewhere)

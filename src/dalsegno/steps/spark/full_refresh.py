@@ -11,7 +11,7 @@ from typing import Any
 from dalsegno.errors import DataError, UserError
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.history import MAIN, branch_heads
-from dalsegno.iceberg.stamps import PREFIX, told_ranges
+from dalsegno.iceberg.stamps import PREFIX, stamped_ranges
 from dalsegno.model.full_refresh import FullRefresh, replaces
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import WorkUnit
@@ -96,7 +96,7 @@ def _refuse_rows_of_other_sources(table: TableName, summary: Mapping[str, Any], 
         return
     tables = [captured for capture in work.captures for captured in capture.tables]
     known = {*(each.upto.table_uuid for each in tables), *(str(each.table) for each in tables)}
-    for told in told_ranges(summary):
+    for told in stamped_ranges(summary):
         if not {told.get("uuid"), told.get("table")} & known:
             raise UserError(
                 f"Step {work.step_id!r} writes to {table}, which also holds rows of {told.get('table')}: emptied, it "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
-from dalsegno.iceberg.catalogs import make_local_folders, spark_configuration
+from dalsegno.iceberg.catalogs import open_catalog, spark_configuration
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
@@ -34,7 +34,7 @@ late_ends = SessionReaper(seconds=120)
 def catalog_conf(settings: Settings) -> dict[str, str]:
     """What makes Spark see the catalogs of the settings, and be able to use those in files."""
     for catalog in settings.catalogs.values():
-        make_local_folders(catalog)
+        open_catalog(catalog).make_local_folders()
     return {key: value for catalog in settings.catalogs.values() for key, value in spark_configuration(catalog).items()}
 
 

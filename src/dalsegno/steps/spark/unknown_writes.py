@@ -13,7 +13,7 @@ from typing import Any
 from dalsegno.errors import DataError
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.history import RawMetadata, branch_heads
-from dalsegno.iceberg.stamps import PREFIX, told_ranges
+from dalsegno.iceberg.stamps import PREFIX, stamped_ranges
 from dalsegno.model.captures import Capture, CapturedTable
 from dalsegno.model.tables import TableName
 
@@ -36,7 +36,7 @@ def refuse_unknown_writes(
         named = set(summary.get(_CAPTURES, "").split(","))
         if named & ours and summary.get(evidence.UNIT) not in known_units:
             raise _refusal(target, snapshot_id, f"for capture {', '.join(sorted(named & ours))}", captures[0])
-        for each in told_ranges(summary):
+        for each in stamped_ranges(summary):
             if each.get("capture") not in ours:
                 newest.setdefault((each.get("consumer"), each.get("uuid")), (snapshot_id, each))
     strangers = {str(told.get("capture")): (snapshot_id, told) for snapshot_id, told in newest.values()}

@@ -12,17 +12,13 @@ after the other. One that does more sets it to itself.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, insert, inspect, select
+from sqlalchemy import Connection, MetaData, delete, insert, inspect, select
 
 from dalsegno.errors import UserError
-from dalsegno.store import file_tables, run_tables, service_tables, work_tables
 from dalsegno.store.database import Database
 from dalsegno.store.failures import Place
 from dalsegno.store.schema_version import HEAD, OLDEST
 from dalsegno.store.tables import compatibility, metadata, schema_version
-
-#: All tables share ``metadata``, and are in it once these modules are loaded.
-_OTHER_TABLES = (run_tables, service_tables, work_tables, file_tables)
 
 
 def migrate(database: Database) -> None:
@@ -35,7 +31,7 @@ def migrate(database: Database) -> None:
         if _is_usable(connection, database.place):
             return
         if version(connection) is None:
-            metadata.create_all(connection, checkfirst=False)
+            _every_table().create_all(connection, checkfirst=False)
             connection.execute(insert(schema_version).values(version_num=HEAD))
         else:
             from dalsegno.store.migrations.steps import upgrade  # noqa: PLC0415 (Alembic takes half a second)
@@ -43,6 +39,13 @@ def migrate(database: Database) -> None:
             upgrade(connection, database.place, HEAD)
         connection.execute(delete(compatibility))
         connection.execute(insert(compatibility).values(version=HEAD, oldest=OLDEST))
+
+
+def _every_table() -> MetaData:
+    """All tables share ``metadata``, and are in it once these modules are loaded; commands about captures need few."""
+    from dalsegno.store import file_tables, run_tables, service_tables, work_tables  # noqa: F401, PLC0415
+
+    return metadata
 
 
 def version(connection: Connection) -> str | None:

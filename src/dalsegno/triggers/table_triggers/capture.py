@@ -10,13 +10,14 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
-from dalsegno.capture.lake import Lake
-from dalsegno.capture.renames import standing
+from dalsegno.capture.context import CaptureContext
+from dalsegno.capture.decisions import next_range, with_start
+from dalsegno.capture.renames import checkpoint_of
 from dalsegno.errors import DalsegnoError, DataError
 from dalsegno.iceberg.catalogs import LoadedTable
-from dalsegno.iceberg.history import history_of
-from dalsegno.model.snapshots import Position
+from dalsegno.model.snapshots import History, Position
 from dalsegno.model.tables import TableName
 from dalsegno.triggers.table_triggers.model import Unprocessed, Watch
 from dalsegno.triggers.table_triggers.plan.unprocessed import refused, unprocessed
@@ -30,15 +31,15 @@ class _Seen:
 
     #: None: there is no such table.
     location: str | None
-    mark: Position | None
+    position: Position | None
     found: Unprocessed | None
 
 
 class WatchedTables:
     """Used by one thread."""
 
-    def __init__(self, lake: Lake) -> None:
-        self.lake = lake
+    def __init__(self, context: CaptureContext) -> None:
+        self.context = context
         self._seen: dict[Watch, _Seen] = {}
         #: What was said about a catalog or a table last, so that it is not said at every look.
         self._said: dict[object, str] = {}
@@ -49,21 +50,21 @@ class WatchedTables:
             self._seen = {}
             return {}
         locations = self._locations({watch.table for watch in watches})
-        standing = self.lake.store.standing()
+        positions = self.context.store.standing()
         seen: dict[Watch, _Seen] = {}
         changed: dict[TableName, list[tuple[Watch, Position | None]]] = {}
         for watch in watches:
             if watch.table not in locations:
                 continue
-            location, mark = locations[watch.table], standing.get((watch.consumer, str(watch.table)))
+            location, position = locations[watch.table], positions.get((watch.consumer, str(watch.table)))
             before = self._seen.get(watch)
-            if before is not None and before.location == location and before.mark == mark:
+            if before is not None and before.location == location and before.position == position:
                 seen[watch] = before
             elif location is None:
                 self._say(watch.table, f"{watch.table} is watched, but is not there")
-                seen[watch] = _Seen(None, mark, None)
+                seen[watch] = _Seen(None, position, None)
             else:
-                changed.setdefault(watch.table, []).append((watch, mark))
+                changed.setdefault(watch.table, []).append((watch, position))
         self._seen = seen | self._looked_into(changed)
         return {watch: each.found for watch, each in self._seen.items()}
 
@@ -78,7 +79,7 @@ class WatchedTables:
 
     def _asked(self, catalog: str, tables: Sequence[TableName]) -> dict[TableName, str | None]:
         try:
-            found = self.lake.catalog(catalog).metadata_locations(tables, self.lake.settings.io_threads)
+            found = self.context.tables.catalog(catalog).metadata_locations(tables, self.context.settings.io_threads)
         except DalsegnoError as error:
             self._say(catalog, error.message)
             return {}
@@ -89,40 +90,50 @@ class WatchedTables:
         if not changed:
             return {}
         seen: dict[Watch, _Seen] = {}
-        is_for_threads = all(self.lake.catalog(table.catalog).is_for_threads for table in changed)
-        with ThreadPoolExecutor(self.lake.settings.io_threads if is_for_threads else 1) as pool:
+        is_for_threads = all(self.context.tables.catalog(table.catalog).is_for_threads for table in changed)
+        with ThreadPoolExecutor(self.context.settings.io_threads if is_for_threads else 1) as pool:
             for loaded, concerned in zip(pool.map(self._loaded, changed), changed.values(), strict=True):
                 if loaded is not None:
-                    seen |= {watch: self._judged(loaded, watch, mark) for watch, mark in concerned}
+                    seen |= {watch: self._judged(loaded, watch, position) for watch, position in concerned}
         return seen
 
     def _loaded(self, table: TableName) -> LoadedTable | None:
         try:
-            return self.lake.load(table)
+            return self.context.tables.load(table)
         except DalsegnoError as error:
             self._say(table, error.message)
             return None
 
-    def _judged(self, loaded: LoadedTable, watch: Watch, mark: Position | None) -> _Seen:
+    def _judged(self, loaded: LoadedTable, watch: Watch, position: Position | None) -> _Seen:
         try:
-            history = history_of(loaded.metadata, watch.branch, table=watch.table)
+            history = loaded.history(watch.branch)
         except (DalsegnoError, KeyError, TypeError) as error:
             # A table that cannot be captured at all, metadata that makes no sense, a branch that is not there yet.
             self._say(watch.table, f"{watch.table} cannot be watched: {error}")
-            return _Seen(loaded.metadata_location, mark, None)
+            return _Seen(loaded.metadata_location, position, None)
         self._said.pop(watch.table, None)
-        found = mark
-        if mark is None or mark.table_uuid != history.table_uuid:
-            try:
-                is_chosen = watch.start is not None
-                found = standing(self.lake, watch.consumer, loaded, is_start_chosen=is_chosen).position
-            except DataError as error:
-                return _Seen(loaded.metadata_location, mark, refused(history.head, mark, error))
-            except DalsegnoError as error:
-                # Another look, then: what was not found out is not remembered.
-                self._say(watch.table, error.message)
-                return _Seen(None, mark, None)
-        return _Seen(loaded.metadata_location, mark, unprocessed(watch, history, found))
+        try:
+            found = self._unprocessed(loaded, watch, history, position)
+        except DataError as error:
+            found = refused(history.head, position, error)
+        except DalsegnoError as error:
+            # Another look, then: what was not found out is not remembered.
+            self._say(watch.table, error.message)
+            return _Seen(None, position, None)
+        except (KeyError, TypeError) as error:
+            self._say(watch.table, f"{watch.table} cannot be watched: {error!r}")
+            return _Seen(loaded.metadata_location, position, None)
+        return _Seen(loaded.metadata_location, position, found)
+
+    def _unprocessed(
+        self, loaded: LoadedTable, watch: Watch, history: History, position: Position | None
+    ) -> Unprocessed | None:
+        tables, store = self.context.tables, self.context.store
+        if position is None or position.table_uuid != history.table_uuid:
+            checkpoint = checkpoint_of(tables, store, watch, loaded, store.positions(watch.consumer))
+            watch, position = with_start(watch, checkpoint), checkpoint.position
+        decision = partial(next_range, tables.catalog_of(watch.table), loaded)
+        return unprocessed(watch, history, position, decision)
 
     def _say(self, what: object, message: str) -> None:
         if self._said.get(what) != message:

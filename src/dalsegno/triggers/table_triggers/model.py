@@ -8,9 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar
 
-from dalsegno.model.captures import ADDED_FILES, CaptureSpec
-from dalsegno.model.starts import UNBOUNDED, Bound, Start
-from dalsegno.model.tables import TableName
+from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.workflow import Trigger
 
 
@@ -43,27 +41,8 @@ class IncrementalTrigger(Trigger):
     branch: str | None = None
 
 
-@dataclass(frozen=True)
-class Watch:
-    """One table as one consumer captures it."""
-
-    table: TableName
-    consumer: str
-    branch: str = "main"
-    spec: CaptureSpec = ADDED_FILES
-    #: Where a first capture begins, if anybody says so.
-    start: Start | None = None
-    bound: Bound = UNBOUNDED
-
-    @property
-    def key(self) -> str:
-        return key_of(str(self.table), self.consumer)
-
-
-def key_of(table: str, consumer: str) -> str:
-    """What a table and its consumer are known by together."""
-    return f"{table} for {consumer}"
-
+#: A table is watched as it is captured.
+Watch = TableRequest
 
 #: The oldest and the newest of some snapshots: as long as both are the same, nothing has come or was processed.
 Span = tuple[int, int]

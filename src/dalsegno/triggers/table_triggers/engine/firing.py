@@ -45,7 +45,7 @@ class TableTriggers:
         self.lake = lake
         self.blueprint = blueprint
         self.start = start
-        self.tables = WatchedTables(lake)
+        self.tables = WatchedTables(lake.context)
         #: By workflow, version and name; None: it cannot be watched.
         self._duties: dict[tuple[str, int, str], _Duty | None] = {}
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dalsegno.clock import from_millis, to_millis
-from dalsegno.triggers.table_triggers.model import Memory, Span, Waiting, key_of
+from dalsegno.model.capture_requests import request_key
+from dalsegno.triggers.table_triggers.model import Memory, Span, Waiting
 
 
 def to_state(memory: Memory, version: int | None) -> dict[str, Any]:
@@ -46,7 +47,7 @@ def from_state(state: Mapping[str, Any], version: int | None) -> Memory:
 def spans_of_run(initiator: Mapping[str, Any]) -> dict[str, Span]:
     """What there was when a run was started, as it knows itself."""
     tables = initiator.get("tables", {})
-    return {key_of(table, each["consumer"]): _span(each["span"]) for table, each in tables.items()}
+    return {request_key(table, each["consumer"]): _span(each["span"]) for table, each in tables.items()}
 
 
 def _span(ends: Sequence[Any]) -> Span:

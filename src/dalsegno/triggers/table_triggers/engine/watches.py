@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
-from dalsegno.capture.consumers import checked_consumer, consumer_of_workflow
+from dalsegno.capture.consumers import consumer_of_workflow
 from dalsegno.capture.lake import Lake
+from dalsegno.capture.requests import CaptureOptions, capture_request
 from dalsegno.errors import UserError
-from dalsegno.model.captures import EVERY_OPERATION, CaptureSpec, capture_spec_of
-from dalsegno.model.starts import Bound, Start, parse_start
+from dalsegno.model.capture_requests import TableRequest
+from dalsegno.model.captures import EVERY_OPERATION, CaptureSpec
 from dalsegno.model.tables import TableName
 from dalsegno.model.workflow import Workflow
 from dalsegno.spec.captures import WrittenCapture, written_captures
-from dalsegno.triggers.table_triggers.model import IncrementalTrigger, Watch
+from dalsegno.steps.capture_fields import SPEC_FIELDS, capture_options
+from dalsegno.steps.fields import BlockValues
+from dalsegno.triggers.table_triggers.model import IncrementalTrigger
 
-_MANNER = ("changes", "data_operations", "keys", "capture_mode")
+#: Until a run decides what is captured: whatever changes may be wanted.
+_ANY_CHANGE = CaptureSpec(operations=EVERY_OPERATION)
+_WITHOUT_SPEC: CaptureOptions = {"changes": None, "operations": None, "keys": (), "mode": None}
 
 
-def watches_of(lake: Lake, workflow: Workflow, trigger: IncrementalTrigger) -> tuple[Watch, ...]:
+def watches_of(lake: Lake, workflow: Workflow, trigger: IncrementalTrigger) -> tuple[TableRequest, ...]:
     """One for each table and consumer."""
     captures = [each for each in written_captures(workflow) if each.is_of_branch(trigger.branch)]
     sources = [(lake.name(table), capture) for capture in captures for table in capture.tables or ()]
     named = [lake.name(table) for table in trigger.tables] or [table for table, _ in sources]
-    found: dict[str, Watch] = {}
+    found: dict[str, TableRequest] = {}
     for table in named:
         by_name = [capture for source, capture in sources if source == table]
         # A step that takes its sources from parameters may be the one.
         for capture in by_name or [each for each in captures if each.tables is None]:
-            watch = _watch(workflow, trigger, table, capture)
+            watch = _watch(lake, workflow, trigger, table, capture)
             found.setdefault(watch.key, watch)
         if not any(watch.table == table for watch in found.values()):
             raise UserError(
@@ -38,42 +43,28 @@ def watches_of(lake: Lake, workflow: Workflow, trigger: IncrementalTrigger) -> t
     return tuple(found.values())
 
 
-def _watch(workflow: Workflow, trigger: IncrementalTrigger, table: TableName, capture: WrittenCapture) -> Watch:
+def _watch(
+    lake: Lake, workflow: Workflow, trigger: IncrementalTrigger, table: TableName, capture: WrittenCapture
+) -> TableRequest:
+    """The request that the step will make, as far as it is known before a run."""
     if not capture.knows("consumer"):
         raise UserError(
-            f"For whom {capture.step_id!r} of {workflow.id} captures is known in a run only, so {table} cannot be "
-            "watched for it.",
+            f"Step {capture.step_id!r} of {workflow.id} sets its consumer at run time, so {table} cannot be watched "
+            "for it.",
             hint="Write the consumer's name, or leave it out.",
         )
-    fields = capture.fields
-    return Watch(
-        table=table,
-        consumer=checked_consumer(str(fields.get("consumer") or consumer_of_workflow(workflow.id))),
-        branch=trigger.branch or capture.branch or "main",
-        spec=_spec(capture),
-        start=_start(fields),
-        bound=Bound(_count(fields, "max_snapshots"), _count(fields, "max_bytes")),
-    )
+    fields = BlockValues(capture.step_id, capture.fields)
+    consumer = fields.text("consumer") or consumer_of_workflow(workflow.id)
+    options = capture_options(fields)
+    options["branch"] = trigger.branch or capture.branch
+    is_spec_known = capture.knows(*SPEC_FIELDS) and (capture.tables is not None or not _has_keys_by_table(options))
+    if not is_spec_known:
+        options |= _WITHOUT_SPEC
+    request = capture_request(lake.name, capture.tables or [str(table)], consumer, **options)
+    [watch] = [each for each in request.tables if each.table == table]
+    return watch if is_spec_known else replace(watch, spec=_ANY_CHANGE)
 
 
-def _spec(capture: WrittenCapture) -> CaptureSpec:
-    if not capture.knows(*_MANNER):
-        return CaptureSpec(operations=EVERY_OPERATION)
-    fields = capture.fields
-    operations = [word.lower() for word in _texts(fields, "data_operations")] or None
-    return capture_spec_of(fields.get("changes"), operations, _texts(fields, "keys"), fields.get("capture_mode"))
-
-
-def _start(fields: Mapping[str, Any]) -> Start | None:
-    written = fields.get("from")
-    return None if written is None else parse_start(str(written))
-
-
-def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
-    found = fields.get(name) or []
-    return [str(each) for each in (found if isinstance(found, list) else [found])]
-
-
-def _count(fields: Mapping[str, Any], name: str) -> int | None:
-    text = str(fields.get(name) or "")
-    return int(text) if text.isdecimal() and int(text) else None
+def _has_keys_by_table(options: CaptureOptions) -> bool:
+    keys = options["keys"]
+    return isinstance(keys, Mapping) or any(":" in key for key in keys)

@@ -6,16 +6,19 @@ processed, unless the consumer captures what both ends of its range hold, for wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, UserError
+from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.captures import CaptureSpec
 from dalsegno.model.snapshots import History, Position, Snapshot
 from dalsegno.model.starts import Full, Latest
 from dalsegno.plan.forecast import Cost
 from dalsegno.plan.increments import DEFAULT_START, Increment, increment_between, next_increment, starting_position
-from dalsegno.triggers.table_triggers.model import Unprocessed, Watch
+from dalsegno.triggers.table_triggers.model import Unprocessed
+
+NextRange = Callable[[TableRequest, History, Position | None], Increment]
 
 #: In the place of a snapshot's id, where there is none.
 _NONE = 0
@@ -29,48 +32,53 @@ _CHANGED = (
 )
 
 
-def unprocessed(watch: Watch, history: History, mark: Position | None) -> Unprocessed | None:
-    """What waits for the consumer, which stands at the mark; None if nothing does."""
+def unprocessed(
+    request: TableRequest, history: History, position: Position | None, next_range: NextRange = next_increment
+) -> Unprocessed | None:
+    """What waits for the consumer, whose checkpoint is at the position; None if nothing does.
+
+    ``next_range`` is the decision of the capture that would follow.
+    """
     head = history.head
-    if mark is None and isinstance(watch.start, Latest):
+    if position is None and isinstance(request.start, Latest):
         return _beginning(head)
     if head is None:
-        is_emptied = mark is not None and mark.snapshot_id is not None and watch.spec.compares_ends
-        return _emptied(watch, history, mark) if mark and is_emptied else None
-    if mark is None and isinstance(watch.start, Full):
+        is_emptied = position is not None and position.snapshot_id is not None and request.spec.compares_ends
+        return _emptied(request, history, position, next_range) if position and is_emptied else None
+    if position is None and isinstance(request.start, Full):
         return _whole(head)
-    return _since(watch, history, head, mark)
+    return _since(request, history, head, position, next_range)
 
 
-def _since(watch: Watch, history: History, head: Snapshot, mark: Position | None) -> Unprocessed | None:
-    name, consumer, spec = watch.table, watch.consumer, watch.spec
-    after = mark
+def _since(
+    request: TableRequest, history: History, head: Snapshot, position: Position | None, next_range: NextRange
+) -> Unprocessed | None:
+    name, consumer, spec = request.table, request.consumer, request.spec
+    after = position
     try:
-        after = after or starting_position(name, history, watch.start or DEFAULT_START, head)
+        after = after or starting_position(name, history, request.start or DEFAULT_START, head)
         if _is_processed(history, head, after) and not spec.compares_ends:
             return None
-        found = increment_between(name, consumer, history, after, head, is_first=mark is None, spec=spec)
-        if found.moved:
-            # As the step is going to ask.
-            start = None if mark else watch.start
-            next_increment(name, consumer, history, mark, start=start, bound=watch.bound, spec=spec)
+        found = increment_between(name, consumer, history, after, head, is_first=position is None, spec=spec)
+        if found.moved and not next_range(request, history, position).has_news:
+            return None
     except (DataError, UserError) as error:
         return refused(head, after, error)
     return _counted(found, head) if found.has_news else None
 
 
-def _emptied(watch: Watch, history: History, mark: Position) -> Unprocessed:
+def _emptied(request: TableRequest, history: History, position: Position, next_range: NextRange) -> Unprocessed | None:
     """A table that was replaced by an empty one: those who capture both ends learn what is gone."""
-    moment = from_millis(mark.timestamp_ms or 0)
+    moment = from_millis(position.timestamp_ms or 0)
     try:
-        next_increment(watch.table, watch.consumer, history, mark, bound=watch.bound, spec=watch.spec)
+        next_range(request, history, position)
     except (DataError, UserError) as error:
-        return refused(None, mark, error)
-    return Unprocessed((mark.snapshot_id or _NONE, _NONE), moment, moment, 1, None, None, None)
+        return refused(None, position, error)
+    return Unprocessed((position.snapshot_id or _NONE, _NONE), moment, moment, 1, None, None, None)
 
 
 def _is_processed(history: History, head: Snapshot, after: Position) -> bool:
-    """Whether the branch stands at the mark, or was rolled back to something before it."""
+    """Whether the branch is at the checkpoint, or was rolled back to something before it."""
     if after.table_uuid != history.table_uuid or after.snapshot_id is None:
         return False
     processed = history.ancestors(history.snapshots.get(after.snapshot_id))
@@ -101,7 +109,7 @@ def _cost(snapshot: Snapshot, spec: CaptureSpec) -> Cost:
 
 
 def _sum(snapshot: Snapshot, keys: Iterable[str]) -> int | None:
-    """Iceberg leaves out what is zero; a writer that says nothing at all does not tell."""
+    """Iceberg leaves out what is zero; a writer that says nothing at all leaves it unknown."""
     found = [count for key in keys if (count := snapshot.count(key)) is not None]
     return sum(found) if found else None
 
@@ -118,7 +126,7 @@ def _beginning(head: Snapshot | None) -> Unprocessed:
 
 
 def refused(head: Snapshot | None, after: Position | None, error: DataError | UserError) -> Unprocessed:
-    """The same as long as the mark stays, however the table goes on: to be refused once is enough."""
+    """The same as long as the checkpoint stays, however many snapshots follow: to be refused once is enough."""
     moment = from_millis(head.timestamp_ms if head else (after and after.timestamp_ms) or 0)
     span = (_REFUSED, (after and after.snapshot_id) or _NONE)
     return Unprocessed(span, moment, moment, 0, None, None, None, refusal=error.message)

@@ -35,7 +35,7 @@ class SqlTables:
 
     def __init__(self, engine: Engine, *, has_kinds: bool) -> None:
         self.engine = engine
-        #: Whether there is a column that tells views from tables; a catalog that was made long ago has none.
+        #: Whether a column distinguishes views from tables; a catalog that was made long ago has none.
         self.has_kinds = has_kinds
 
     @classmethod
