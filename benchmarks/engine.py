@@ -27,7 +27,7 @@ from benchmarks import beside_dagster, engine_memory
 from benchmarks.beside_dagster import Chain
 from benchmarks.engine_workflows import chain, foreach, noops, place, spark
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.spark.connect import Session
 from dalsegno.spark.server import running_servers, stop
 from dalsegno.steps.spark.sessions import server_address
@@ -92,66 +92,66 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not options.without_dagster:
             dagster = beside_dagster.opened(folder / "dagster")
         results = Results()
-        with place(folder / "ours") as orchestrator, dagster as dagsters_chain:
-            _measure_engine(orchestrator, dagsters_chain, options.rounds, results)
+        with place(folder / "ours") as operations, dagster as dagsters_chain:
+            _measure_engine(operations, dagsters_chain, options.rounds, results)
         _say(f"one run of {engine_memory.LAST:,} steps, in a process of its own")
         results.numbers["memory_growth_mb"] = engine_memory.growth_mb(folder / "memory")
         if not options.without_spark:
-            with place(folder / "spark") as orchestrator:
-                _measure_spark(orchestrator, results)
+            with place(folder / "spark") as operations:
+                _measure_spark(operations, results)
         _show(results, load)
 
 
-def _measure_engine(orchestrator: Orchestrator, dagsters_chain: Chain | None, rounds: int, results: Results) -> None:
-    orchestrator.push(chain("sequence", CHAIN))
-    orchestrator.push(noops("parallel", PARALLEL))
-    orchestrator.push(foreach("foreach", ITERATIONS, CONCURRENCY))
+def _measure_engine(operations: Operations, dagsters_chain: Chain | None, rounds: int, results: Results) -> None:
+    operations.workflows.push(chain("sequence", CHAIN))
+    operations.workflows.push(noops("parallel", PARALLEL))
+    operations.workflows.push(foreach("foreach", ITERATIONS, CONCURRENCY))
     small = chain("small", STEPS_OF_RUN, run_strategy={"rule": "PARALLEL", "workflow_concurrency": RUNS})
-    orchestrator.push(small)
+    operations.workflows.push(small)
     # The first run of a process pays for imports, connections and statements.
     for _ in range(WARM_UP):
-        _finish(orchestrator, "sequence")
+        _finish(operations, "sequence")
     for number in range(rounds):
         _say(f"round {number + 1} of {rounds}")
-        results.measure("sequence", lambda: _finish(orchestrator, "sequence"))
+        results.measure("sequence", lambda: _finish(operations, "sequence"))
         if dagsters_chain:
             results.add("dagster_in_process", dagsters_chain("in_process"))
-        results.measure("parallel", lambda: _finish(orchestrator, "parallel"))
-        results.measure("foreach", lambda: _finish(orchestrator, "foreach"))
-        results.measure("workflows", lambda: _finish_all(orchestrator, "small"))
+        results.measure("parallel", lambda: _finish(operations, "parallel"))
+        results.measure("foreach", lambda: _finish(operations, "foreach"))
+        results.measure("workflows", lambda: _finish_all(operations, "small"))
     if dagsters_chain:
         _say("Dagster's default executor, once: this takes minutes")
         results.add("dagster_default", dagsters_chain("default"))
         # The machine may be busier or less busy by now.
-        results.measure("sequence", lambda: _finish(orchestrator, "sequence"))
+        results.measure("sequence", lambda: _finish(operations, "sequence"))
 
 
-def _finish(orchestrator: Orchestrator, workflow_id: str) -> None:
-    run = orchestrator.finish(orchestrator.start(workflow_id).id)
+def _finish(operations: Operations, workflow_id: str) -> None:
+    run = operations.runs.finish(operations.runs.start(workflow_id).id)
     assert run.status is RunStatus.SUCCEEDED, run
 
 
-def _finish_all(orchestrator: Orchestrator, workflow_id: str) -> None:
-    started = [orchestrator.start(workflow_id) for _ in range(RUNS)]
-    orchestrator.work()
-    ended = orchestrator.list_runs(workflow_id, limit=RUNS)
+def _finish_all(operations: Operations, workflow_id: str) -> None:
+    started = [operations.runs.start(workflow_id) for _ in range(RUNS)]
+    operations.runs.work()
+    ended = operations.runs.list(workflow_id, limit=RUNS)
     assert {run.id for run in started} == {run.id for run in ended if run.status is RunStatus.SUCCEEDED}
 
 
-def _measure_spark(orchestrator: Orchestrator, results: Results) -> None:
+def _measure_spark(operations: Operations, results: Results) -> None:
     _say("starting a Spark server, and warming up")
-    address = server_address(orchestrator.settings, _say)
+    address = server_address(operations.settings, _say)
     try:
         session = Session(address, str(uuid4()))
-        orchestrator.push(spark("query", QUERY))
+        operations.workflows.push(spark("query", QUERY))
         warming = Results()
         for number in range(-WARM_UP, ROUNDS_OF_SPARK):
             found = results if number >= 0 else warming
             found.measure("spark_query", lambda: _ask(session))
-            found.measure("spark_step", lambda: _finish(orchestrator, "query"))
+            found.measure("spark_step", lambda: _finish(operations, "query"))
         session.release()
     finally:
-        for folder, _ in list(running_servers(orchestrator.settings.root)):
+        for folder, _ in list(running_servers(operations.settings.root)):
             stop(folder)
 
 

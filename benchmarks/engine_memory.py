@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.engine_workflows import foreach, place
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.store import run_queries
 
 FIRST, LAST = 1_000, 10_000
@@ -30,8 +30,8 @@ def growth_mb(folder: Path) -> float | None:
 class _Watch:
     """Notes the memory in use at some numbers of ended iterations, and says when it has noted all."""
 
-    def __init__(self, orchestrator: Orchestrator, run_id: str) -> None:
-        self.orchestrator = orchestrator
+    def __init__(self, operations: Operations, run_id: str) -> None:
+        self.operations = operations
         self.run_id = run_id
         self.noted: list[float] = []
 
@@ -43,7 +43,7 @@ class _Watch:
         return len(self.noted) == len(wanted)
 
     def _ended(self) -> int:
-        with self.orchestrator.store.database.reading() as connection:
+        with self.operations.store.database.reading() as connection:
             row = run_queries.step_row(connection, self.run_id, "loop")
         return int(row["loop"]["succeeded"]) if row and row["loop"] else 0
 
@@ -54,12 +54,12 @@ def _in_use_mb() -> float:
 
 
 def main(folder: str) -> None:
-    with place(Path(folder)) as orchestrator:
+    with place(Path(folder)) as operations:
         # More than are waited for, so that the run is not about to end when it is looked at last.
-        orchestrator.push(foreach("memory", LAST + 10 * _CONCURRENCY, _CONCURRENCY))
-        run = orchestrator.start("memory")
-        watch = _Watch(orchestrator, run.id)
-        orchestrator.engine([run.id]).run(watch)
+        operations.workflows.push(foreach("memory", LAST + 10 * _CONCURRENCY, _CONCURRENCY))
+        run = operations.runs.start("memory")
+        watch = _Watch(operations, run.id)
+        operations.machinery.engine([run.id]).run(watch)
         first, last = watch.noted
         print(last - first)
 

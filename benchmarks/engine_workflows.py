@@ -8,18 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.callers import local_caller
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import load
 from dalsegno.store import Store
 
 
 @contextmanager
-def place(folder: Path) -> Iterator[Orchestrator]:
+def place(folder: Path) -> Iterator[Operations]:
     """All defaults: the store is a file of SQLite in the folder."""
     folder.mkdir()
     settings = load(working_folder=folder, environment={})
-    with Orchestrator(settings, Store.open(settings.store)) as orchestrator:
-        yield orchestrator
+    with Operations(Store.open(settings.store), settings, local_caller()) as operations:
+        yield operations
 
 
 def chain(workflow_id: str, length: int, **properties: Any) -> str:

@@ -218,7 +218,9 @@ def _audit(made: Place, tables: Tables, results: Results) -> None:
     """Let dalsegno itself say whether the incremental form is right: in some partitions, by its own SQL."""
     for stage in STAGES:
         began = time.perf_counter()
-        found = made.orchestrator.audit(AuditRequest(incremental_id(tables, stage), sample=AUDITED), say=lambda _: None)
+        found = made.operations.audits.run(
+            AuditRequest(incremental_id(tables, stage), sample=AUDITED), say=lambda _: None
+        )
         results.right["incremental"] &= found.is_equal
         verdict = "as it should be" if found.is_equal else "NOT as it should be"
         _say(f"audit of {AUDITED} days  {stage:<6}{time.perf_counter() - began:8.1f} s   {verdict}")

@@ -72,7 +72,9 @@ def incremental(place: Place, tables: Tables) -> Form:
     """As workflows of their own for each lake: their runs tell one story, which can be audited."""
     for stage in STAGES:
         text = (EXAMPLE / f"incremental_{stage}.yaml").read_text()
-        place.orchestrator.push(re.sub(r"(?m)^  id: .*$", f"  id: {incremental_id(tables, stage)}", text, count=1))
+        place.operations.workflows.push(
+            re.sub(r"(?m)^  id: .*$", f"  id: {incremental_id(tables, stage)}", text, count=1)
+        )
     return Form(
         "incremental",
         lambda stage, _: place.run(incremental_id(tables, stage), **_used(tables.of("incremental"), stage)),
@@ -127,7 +129,7 @@ def streaming(place: Place, tables: Tables, checkpoints: Path, since: int) -> Fo
 
 def _by_hand(place: Place, tables: Tables, name: str, view: str, *, days_from: str) -> Form:
     for stage in STAGES:
-        place.orchestrator.push(_by_hand_workflow(tables, name, stage, view, days_from))
+        place.operations.workflows.push(_by_hand_workflow(tables, name, stage, view, days_from))
     return Form(name, lambda stage, _: place.run(_by_hand_id(tables, name, stage)))
 
 

@@ -29,8 +29,8 @@ from sqlalchemy import func, select
 from benchmarks import triggers
 from benchmarks.engine_workflows import chain
 from dalsegno.clock import utc_now
-from dalsegno.model.runs import Ending
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.callers import local_caller
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import load
 from dalsegno.store import Store, nodes
 from dalsegno.store.run_tables import runs, steps
@@ -91,7 +91,7 @@ class Node:
 class Place:
     root: Path
     url: str
-    orchestrator: Orchestrator
+    operations: Operations
 
     @contextmanager
     def nodes(self, *environments: dict[str, str]) -> Iterator[list[Node]]:
@@ -104,16 +104,16 @@ class Place:
                 node.stop()
 
     def _number_of_nodes(self) -> int:
-        with self.orchestrator.store.database.reading() as connection:
+        with self.operations.store.database.reading() as connection:
             return len(nodes.node_rows(connection))
 
     def ended_steps(self) -> int:
-        with self.orchestrator.store.database.reading() as connection:
+        with self.operations.store.database.reading() as connection:
             found = select(func.count()).select_from(steps).where(steps.c.status == "SUCCEEDED")
             return int(connection.execute(found).scalar_one())
 
     def open_runs(self) -> int:
-        with self.orchestrator.store.database.reading() as connection:
+        with self.operations.store.database.reading() as connection:
             found = select(func.count()).select_from(runs).where(runs.c.status.in_(["CREATED", "IN_PROGRESS"]))
             return int(connection.execute(found).scalar_one())
 
@@ -137,10 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with TemporaryDirectory(prefix="bench-service-", dir=options.folder) as name, running_postgres() as postgres:
         root, url = Path(name).resolve(), postgres.url(postgres.create_database())
         settings = load(working_folder=root, environment={}, store=url)
-        with Orchestrator(settings, Store.open(url)) as orchestrator:
-            place = Place(root, url, orchestrator)
+        with Operations(Store.open(url), settings, local_caller()) as operations:
+            place = Place(root, url, operations)
             parallel = {"rule": "PARALLEL", "workflow_concurrency": 1000}
-            orchestrator.push(chain("load", STEPS, run_strategy=parallel))
+            operations.workflows.push(chain("load", STEPS, run_strategy=parallel))
             _measure_idle(place, numbers)
             with place.nodes({}, {}) as nodes:
                 _measure_full(place, numbers)
@@ -162,7 +162,7 @@ def _measure_full(place: Place, numbers: dict[str, float]) -> None:
     began, first = time.perf_counter(), place.ended_steps()
     while time.perf_counter() - began < FULL_SECONDS:
         for _ in range(OPEN - place.open_runs()):
-            place.orchestrator.start("load")
+            place.operations.runs.start("load")
     numbers["steps_per_second"] = round((place.ended_steps() - first) / (time.perf_counter() - began), 1)
     place.wait(lambda: place.open_runs() == 0)
     _say(f"{numbers['steps_per_second']} steps per second")
@@ -172,7 +172,7 @@ def _measure_steady(place: Place, nodes: list[Node], seconds: float, numbers: di
     since = utc_now()
     began, number, memory = time.perf_counter(), 0, 0.0
     while (now := time.perf_counter() - began) < seconds:
-        place.orchestrator.start("load")
+        place.operations.runs.start("load")
         number += 1
         if not memory and now > min(60, seconds / 5):
             # What is kept in memory by design is there by now.
@@ -195,7 +195,7 @@ def _percentiles(place: Place, since: Any) -> tuple[float, float]:
     """Milliseconds from a run's being asked for to the beginning of its first step."""
     first = select(steps.c.run_id, func.min(steps.c.started_at).label("at")).group_by(steps.c.run_id).subquery()
     found = select(runs.c.created_at, first.c.at).join(first, first.c.run_id == runs.c.id)
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         rows = connection.execute(found.where(runs.c.created_at >= since, first.c.at.is_not(None))).all()
     waits = [(row.at - row.created_at).total_seconds() * 1000 for row in rows]
     cuts = quantiles(waits, n=100)
@@ -211,7 +211,7 @@ Workflow:
 
 
 def _measure_takeover(place: Place, numbers: dict[str, float]) -> None:
-    place.orchestrator.push(LONG)
+    place.operations.workflows.push(LONG)
     for name, elsewhere in (("takeover_same_machine_seconds", {}), ("takeover_seconds", {"DALSEGNO_MACHINE": "b"})):
         numbers[name] = round(_takeover(place, elsewhere), 1)
         _say(f"{name} {numbers[name]}")
@@ -220,19 +220,19 @@ def _measure_takeover(place: Place, numbers: dict[str, float]) -> None:
 def _takeover(place: Place, elsewhere: dict[str, str]) -> float:
     """Seconds from the death of a node until another has its step."""
     with place.nodes({}) as [first]:
-        run = place.orchestrator.start("long")
+        run = place.operations.runs.start("long")
         place.wait(lambda: _owner(place, run.id) is not None)
         owner = _owner(place, run.id)
         with place.nodes(elsewhere):
             first.kill()
             seconds = place.wait(lambda: _owner(place, run.id) not in (None, owner))
-            place.orchestrator.end(run.id, Ending.KILL)
+            place.operations.runs.kill(run.id)
             place.wait(lambda: place.open_runs() == 0)
     return seconds
 
 
 def _owner(place: Place, run_id: str) -> str | None:
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         found = select(steps.c.lease_owner).where(steps.c.run_id == run_id, steps.c.lease_until.is_not(None))
         return connection.execute(found).scalar()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import running_servers, stop
@@ -28,6 +28,7 @@ from dalsegno.steps.spark.runner import SparkRunner
 from dalsegno.steps.spark.sessions import server_address
 from dalsegno.steps.spark.work import SqlWork
 from dalsegno.store import Store
+from tests.callers import admin
 
 QUERY = "SELECT count(*) AS n FROM range(1000)"
 ROUNDS, WARM_UP = 10, 30
@@ -92,16 +93,16 @@ def measure_record(settings: Settings) -> float:
     for name in ("__init__", "outputs_if_done", "resume", "begin", "end", "finish"):
         setattr(SqlWork, name, timed(getattr(SqlWork, name), spent))
     found = []
-    orchestrator = Orchestrator(settings, Store.open(settings.store), actor="bench")
-    orchestrator.push(RECORDED.format(script=script))
+    operations = Operations(Store.open(settings.store), settings, admin("bench"))
+    operations.workflows.push(RECORDED.format(script=script))
     for number in range(RUNS + 1):
         session.execute(f"INSERT INTO lake.bench.source VALUES ({number})", 1)
         spent.clear()
-        done = orchestrator.finish(orchestrator.start("recorded", {}).id)
+        done = operations.runs.finish(operations.runs.start("recorded", {}).id)
         assert done.status is RunStatus.SUCCEEDED, done.reason
         if number:
             found.append(sum(spent) / STATEMENTS)
-    orchestrator.close()
+    operations.close()
     session.release()
     print(
         f"recorded per statement     median {statistics.median(found):6.1f} ms   {[round(each, 1) for each in found]}"

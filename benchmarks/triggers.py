@@ -29,9 +29,10 @@ import pyarrow as pa
 
 from dalsegno import Lake
 from dalsegno.clock import utc_now
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import Settings, load
 from dalsegno.store import Store, run_tables, runs
+from tests.callers import admin
 from tests.services.postgres import running_postgres
 
 TABLES, COMMITS = 1_000, 60
@@ -102,12 +103,12 @@ def _make(lake: Lake, count: int) -> None:
     """Tables that are processed up to their head, and workflows that watch them."""
     catalog = lake.catalog("lake").pyiceberg
     catalog.create_namespace("db")
-    orchestrator = Orchestrator(lake.settings, Store.open(lake.settings.store), actor="benchmark")
+    operations = Operations(Store.open(lake.settings.store), lake.settings, admin("benchmark"))
     for number in range(count):
         catalog.create_table(f"db.t{number}", SCHEMA)
         lake.set_checkpoint(f"db.t{number}", consumer=f"watch.t{number}", to="latest")
-        orchestrator.push(WORKFLOW.format(number=number))
-    orchestrator.close()
+        operations.workflows.push(WORKFLOW.format(number=number))
+    operations.close()
 
 
 def _measured(lake: Lake, folder: Path, tables: int, commits: int, idle: float) -> dict[str, float]:

@@ -10,7 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.callers import local_caller
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import StepView
 from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
@@ -27,19 +28,19 @@ class Place:
 
     settings: Settings
     server: Server
-    orchestrator: Orchestrator
+    operations: Operations
 
     def push(self, *names: str) -> None:
         """Publish workflows of the example, by the names of their files."""
         for name in names:
-            self.orchestrator.push_file(EXAMPLE / f"{name}.yaml")
+            self.operations.workflows.push_file(EXAMPLE / f"{name}.yaml")
 
     def run(self, workflow_id: str, **params: Any) -> list[StepView]:
         """Run a workflow to its end, which must be a good one; its steps."""
-        run = self.orchestrator.finish(self.orchestrator.start(workflow_id, params).id)
+        run = self.operations.runs.finish(self.operations.runs.start(workflow_id, params).id)
         if run.status is not RunStatus.SUCCEEDED:
             raise RuntimeError(f"{run.id} {run.status}: {run.reason}")
-        return self.orchestrator.steps(run.id)
+        return list(self.operations.runs.steps(run.id))
 
     def sql(self, *statements: str, conf: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """Run statements in a session of their own; the rows of the last one."""
@@ -68,8 +69,8 @@ def place(folder: Path, spark_conf: Mapping[str, str], memory: str) -> Iterator[
     settings = load(working_folder=folder, environment={})
     try:
         server = local_server(settings).ensure()
-        with Orchestrator(settings, Store.open(settings.store)) as orchestrator:
-            yield Place(settings, server, orchestrator)
+        with Operations(Store.open(settings.store), settings, local_caller()) as operations:
+            yield Place(settings, server, operations)
     finally:
         for found, _ in list(running_servers(settings.root)):
             stop(found)

@@ -5,6 +5,8 @@
     │   ├── SettingsError          the settings file or the environment
     │   ├── UnknownName            a catalog, table, consumer, workflow, run … that is not there
     │   ├── NotReached             a step that has not begun
+    │   ├── Conflict               the state does not allow it: a run that has ended, a key that was used
+    │   ├── Forbidden              the caller lacks the role
     │   ├── InvalidWorkflow        a workflow's text, with everything that is wrong with it
     │   ├── CaptureSettled         the capture was committed or abandoned before
     │   ├── SelError               an expression that cannot be read or evaluated
@@ -63,6 +65,14 @@ class UnknownName(UserError):
 
 class NotReached(UserError):
     """A step that has not begun, and may never do so."""
+
+
+class Conflict(UserError):
+    """What was asked for does not fit the state that something is in."""
+
+
+class Forbidden(UserError):
+    """The caller lacks the role that this needs."""
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import load
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.store import Store
+from tests.callers import admin
 
 #: Lives as long as it has work to do.
 UNHARMED = 0.0
@@ -26,9 +27,9 @@ def start_and_work(folder: str, workflow_id: str, key: str, seconds: float) -> N
     if seconds != UNHARMED:
         threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
     settings = load(working_folder=Path(folder), environment={})
-    with Orchestrator(settings, Store.open(settings.store), actor="ada") as orchestrator:
-        orchestrator.start(workflow_id, idempotency_key=key)
-        orchestrator.work()
+    with Operations(Store.open(settings.store), settings, admin()) as operations:
+        operations.runs.start(workflow_id, idempotency_key=key)
+        operations.runs.work()
     # Not by returning: the timer may still run.
     os._exit(0)
 

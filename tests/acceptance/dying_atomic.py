@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.iceberg import publishing
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import load
 from dalsegno.steps.spark.atomic import AtomicScript
 from dalsegno.steps.spark.atomic_records import AtomicRecord
 from dalsegno.store import Store
+from tests.callers import admin
 
 MOMENTS = ("in the middle", "before publishing", "after publishing", "after recording")
 
@@ -28,8 +29,8 @@ def work_until(folder: str, run_id: str, moment: str) -> None:
         case "after recording":
             _kill_behind(AtomicRecord, "end")
     settings = load(working_folder=Path(folder), environment={})
-    with Orchestrator(settings, Store.open(settings.store), actor="ada") as orchestrator:
-        orchestrator.finish(run_id)
+    with Operations(Store.open(settings.store), settings, admin()) as operations:
+        operations.runs.finish(run_id)
     os._exit(0)
 
 

@@ -77,7 +77,7 @@ def place(settings: Settings) -> Iterator[Place]:
         "INSERT INTO lake.db.plays VALUES (1, 'a'), (2, NULL)",
     )
     yield made
-    made.orchestrator.close()
+    made.operations.close()
 
 
 def dies(*_: object) -> None:
@@ -99,7 +99,7 @@ def captured_by_reader(place: Place) -> list[object]:
 
 
 def write_step(place: Place, name: str) -> StepView:
-    [step] = [step for step in place.orchestrator.steps(name) if step.id == "write"]
+    [step] = [step for step in place.operations.runs.steps(name) if step.id == "write"]
     return step
 
 
@@ -122,8 +122,8 @@ def test_a_failure_leaves_main_as_it_was(place: Place) -> None:
     assert place.copies() == [0]
     assert branches(place) == ["main"]
     place.sql("CREATE TABLE lake.db.days (day STRING) USING iceberg", "INSERT INTO lake.db.days VALUES ('x')")
-    run = place.orchestrator.restart("failing")
-    assert place.orchestrator.finish(run.id).status is RunStatus.SUCCEEDED
+    run = place.operations.runs.restart("failing")
+    assert place.operations.runs.finish(run.id).status is RunStatus.SUCCEEDED
     assert place.copies() == [1, 2, 101, 102]
 
 
@@ -157,13 +157,13 @@ def test_who_is_killed_publishes_once(place: Place, moment: str, captures: bool)
     name = f"killed_{MOMENTS.index(moment)}_{captures}"
     text = workflow(name) if captures else uncaptured(name)
     place.sql("INSERT INTO lake.db.copies VALUES (0, 'x')")
-    run = place.orchestrator.start(place.orchestrator.push(text).workflow_id, {})
+    run = place.operations.runs.start(place.operations.workflows.push(text).workflow_id, {})
     dying = get_context("spawn").Process(target=work_until, args=(str(place.settings.root), run.id, moment))
     dying.start()
     dying.join()
     assert dying.exitcode == -signal.SIGKILL
     assert place.copies() == ([0, 1, 2, 100, 101, 102] if moment.startswith("after") else [0])
-    assert place.orchestrator.finish(run.id).status is RunStatus.SUCCEEDED
+    assert place.operations.runs.finish(run.id).status is RunStatus.SUCCEEDED
     assert place.copies() == [0, 1, 2, 100, 101, 102]
     assert write_step(place, name).outputs["n"] == 6
     assert branches(place) == ["main"]

@@ -84,7 +84,7 @@ class Lakeside(Place):
         assert self.run(self.own(text)) is RunStatus.SUCCEEDED
 
     def audit(self, **options: object) -> Audit:
-        found = self.orchestrator.audit(AuditRequest(self.namespace, **options))  # type: ignore[arg-type]
+        found = self.operations.audits.run(AuditRequest(self.namespace, **options))  # type: ignore[arg-type]
         assert not found.left_over
         assert not self.clones()
         return found
@@ -117,7 +117,7 @@ class Story(Lakeside):
 def story(settings: Settings) -> Iterator[Story]:
     told = Story(settings)
     yield told
-    told.orchestrator.close()
+    told.operations.close()
 
 
 def test_runs_gave_what_the_whole_gives(story: Story) -> None:
@@ -216,7 +216,7 @@ def test_a_job_that_is_not_sql_needs_a_query(settings: Settings, capsys: pytest.
     assert (target["culprit"]["is_run"], target["culprit"]["last_good_run"]) == (False, "by_hand/1")
     with pytest.raises(UserError, match="one SELECT"):
         place.audit(query="DROP TABLE lake.by_hand.latest", target="by_hand.latest")
-    place.orchestrator.close()
+    place.operations.close()
 
 
 NAMED = """
@@ -245,7 +245,7 @@ def test_a_change_table_of_one_name(settings: Settings) -> None:
     assert place.audit().is_equal
     place.write("DELETE FROM lake.db.copies WHERE id = 1")
     assert not place.audit().is_equal
-    place.orchestrator.close()
+    place.operations.close()
 
 
 def test_a_workflow_that_began_later(settings: Settings) -> None:
@@ -261,7 +261,7 @@ def test_a_workflow_that_began_later(settings: Settings) -> None:
     found = place.audit()
     assert found.is_equal, found
     assert any("before the first run is taken as it was" in note for note in found.notes)
-    place.orchestrator.close()
+    place.operations.close()
 
 
 def test_an_audit_that_is_interrupted_leaves_nothing(story: Story) -> None:
@@ -273,7 +273,7 @@ def test_an_audit_that_is_interrupted_leaves_nothing(story: Story) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        story.orchestrator.audit(AuditRequest("drift"), say=interrupt)
+        story.operations.audits.run(AuditRequest("drift"), say=interrupt)
     assert len(seen) == 4
     assert not story.clones()
 

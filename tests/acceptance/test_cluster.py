@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView
 from dalsegno.settings import Settings, load
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import running_servers, stop
 from dalsegno.steps.spark.sessions import local_server
 from dalsegno.store import Store
+from tests.callers import admin
 from tests.chaos.node import live
 from tests.conftest import uncaptured
 from tests.processes import PROCESSES
@@ -65,25 +66,25 @@ def test_two_nodes_and_a_cluster(settings: Settings, cluster: SparkCluster) -> N
     """The second node goes on where the first was killed."""
     with ExitStack() as stack:
         first, second = (_Node(settings, stack) for _ in range(2))
-        orchestrator = stack.enter_context(Orchestrator(settings, Store.open(settings.store), actor="ada"))
+        operations = stack.enter_context(Operations(Store.open(settings.store), settings, admin()))
         for file in EXAMPLE.glob("*.yaml"):
-            orchestrator.push_file(file)
+            operations.workflows.push_file(file)
         first.start()
-        _finish(orchestrator, "playback.setup")
-        _finish(orchestrator, "playback.arrive", events=500, **_days("2026-01-01", "2026-01-06"))
+        _finish(operations, "playback.setup")
+        _finish(operations, "playback.arrive", events=500, **_days("2026-01-01", "2026-01-06"))
         for stage in STAGES:
-            _finish(orchestrator, stage)
+            _finish(operations, stage)
         state = cluster.state()
         assert state["aliveworkers"] == WORKERS
         [application] = state["activeapps"]
         assert application["cores"] == WORKERS
 
         second.start()
-        run = orchestrator.start("playback.arrive", {"events": 500, **_days("2026-01-07", "2026-01-07")})
+        run = operations.runs.start("playback.arrive", {"events": 500, **_days("2026-01-07", "2026-01-07")})
         first.process.kill()
-        _wait(orchestrator, run)
+        _wait(operations, run)
         for stage in STAGES:
-            _finish(orchestrator, stage)
+            _finish(operations, stage)
 
     sql = _sql(settings)
     [plays] = sql("SELECT COUNT(DISTINCT event_id) AS events FROM lake.media.playback")
@@ -109,15 +110,15 @@ def _days(first: str, last: str) -> dict[str, str]:
     return {"epoch": "2026-01-01", "first_day": first, "last_day": last}
 
 
-def _finish(orchestrator: Orchestrator, workflow_id: str, **params: Any) -> None:
+def _finish(operations: Operations, workflow_id: str, **params: Any) -> None:
     """Ask for a run, which a node then runs to its end."""
-    _wait(orchestrator, orchestrator.start(workflow_id, params))
+    _wait(operations, operations.runs.start(workflow_id, params))
 
 
-def _wait(orchestrator: Orchestrator, run: RunView) -> None:
+def _wait(operations: Operations, run: RunView) -> None:
     patience = time.monotonic() + _PATIENCE_SECONDS
-    while not (found := orchestrator.run(run.id)).status.is_final:
-        assert time.monotonic() < patience, orchestrator.steps(run.id)
+    while not (found := operations.runs.get(run.id)).status.is_final:
+        assert time.monotonic() < patience, operations.runs.steps(run.id)
         time.sleep(0.1)
     assert found.status is RunStatus.SUCCEEDED, found.reason
 

@@ -19,7 +19,7 @@ from dalsegno.errors import DalsegnoError
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RestartFrom, RunStatus
 from dalsegno.operations import undoing
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.resolving import resolve
 from dalsegno.operations.undoing import undo
 from dalsegno.settings import Settings
@@ -29,6 +29,7 @@ from dalsegno.steps.spark.targets import Targets
 from dalsegno.store import Store
 from dalsegno.store.database import Database
 from tests.acceptance.test_incremental import Place
+from tests.callers import admin
 from tests.exact.faults import Fault, Injection, injected
 
 pytestmark = pytest.mark.spark
@@ -78,10 +79,10 @@ class Once(Place):
         return [row["n"] for row in self.sql("SELECT n FROM lake.once.counts ORDER BY n")]
 
     def restarted(self, name: str, **where: object) -> RunStatus:
-        return self.orchestrator.finish(self.orchestrator.restart(name, **where).id).status  # type: ignore[arg-type]
+        return self.operations.runs.finish(self.operations.runs.restart(name, **where).id).status  # type: ignore[arg-type]
 
     def reason(self, name: str) -> str:
-        return self.orchestrator.run(name).reason or ""
+        return self.operations.runs.get(name).reason or ""
 
     def pending(self) -> str:
         with Lake.open(self.settings) as lake:
@@ -115,7 +116,7 @@ def once(settings: Settings) -> Iterator[Once]:
                     break
                 except DalsegnoError:
                     continue
-    made.orchestrator.close()
+    made.operations.close()
 
 
 MERGE = ("MERGE INTO lake.once.target t USING lake.once.stage s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",)
@@ -199,7 +200,7 @@ def test_a_repaired_workflow_is_refused_until_the_work_is_undone(once: Once) -> 
 
 
 def _hint(once: Once, name: str) -> str:
-    return str(once.orchestrator.steps(name))
+    return str(once.operations.runs.steps(name))
 
 
 def test_what_began_with_the_old_version_is_finished_with_it(once: Once) -> None:
@@ -502,8 +503,8 @@ def test_a_cluster_that_knows_another_catalog_by_the_same_name(
     known = once.settings.catalogs["lake"]
     ours = replace(known, uri=f"sqlite:///{other_catalog}")
     settings = replace(once.settings, spark_remote=once.address, catalogs={"lake": ours})
-    once.orchestrator.close()
-    once.orchestrator = Orchestrator(settings, Store.open(settings.store), actor="ada")
+    once.operations.close()
+    once.operations = Operations(Store.open(settings.store), settings, admin())
     with monkeypatch.context() as patched:
         Broken(patched, "statement 1", ConnectionError("lost"), is_after=True)
         assert once.run(workflow("cluster", COPY)) is RunStatus.FAILED
@@ -741,7 +742,7 @@ QUERY = (
 
 def test_a_second_call_of_the_same_workflow_resumes_the_first(once: Once) -> None:
     """The seeds' own way to recover: call it, and if it fails, mend what is wrong and call it again."""
-    once.orchestrator.push(CALLED)
+    once.operations.workflows.push(CALLED)
     once.add(1, 2)
     text = REMEDIATED.replace("QUERY", QUERY).replace("RECOVERY", "INSERT INTO lake.once.gate VALUES (1)")
     assert once.run(text) is RunStatus.SUCCEEDED
@@ -749,7 +750,7 @@ def test_a_second_call_of_the_same_workflow_resumes_the_first(once: Once) -> Non
 
 
 def test_a_restart_at_a_subworkflow_resumes_what_its_first_run_began(once: Once) -> None:
-    once.orchestrator.push(CALLED)
+    once.operations.workflows.push(CALLED)
     once.add(1, 2)
     text = REMEDIATED.replace("QUERY", QUERY).replace("RECOVERY", "SELECT 1").replace("remediated", "from_sub")
     assert once.run(text) is RunStatus.FAILED
@@ -769,15 +770,15 @@ def test_parallel_runs_do_not_share_a_capture(once: Once) -> None:
     once.add(1)
     assert once.run(text) is RunStatus.FAILED
     # The second run holds the capture, and has not ended: it has not even begun to work.
-    second = once.orchestrator.start("parallel", {})
-    engine = once.orchestrator.engine([second.id])
+    second = once.operations.runs.start("parallel", {})
+    engine = once.operations.machinery.engine([second.id])
     with Lake.open(once.settings) as lake:
         lake.store.hand_over(once.pending(), "run parallel/1", "run parallel/2")
     assert engine is not None
     assert once.restarted("parallel/1") is RunStatus.FAILED
     assert "held by run parallel/2" in once.reason("parallel/1")
     once.open_gate()
-    assert once.orchestrator.finish(second.id).status is RunStatus.SUCCEEDED
+    assert once.operations.runs.finish(second.id).status is RunStatus.SUCCEEDED
     assert (once.ids(), once.counts()) == ([1], [1])
 
 
@@ -821,11 +822,11 @@ def test_sql_that_is_submitted_is_resumed(once: Once) -> None:
     once.add(1)
     assert once.run(text) is RunStatus.FAILED
     assert (once.ids(), once.counts()) == ([1], [])
-    assert f"|{attempts}|1    |" in once.orchestrator.log_file("submitted", "write").read_text()
+    assert f"|{attempts}|1    |" in once.operations.runs.log("submitted", "write").text()
     once.open_gate()
     assert once.run(text) is RunStatus.SUCCEEDED, once.reason("submitted")
     assert (once.ids(), once.counts()) == ([1], [1])
-    log = once.orchestrator.log_file("submitted", "write").read_text()
+    log = once.operations.runs.log("submitted", "write").text()
     assert "statement 3 of 5 was executed for this capture before" in log
 
 
@@ -847,18 +848,18 @@ def test_an_older_copy_of_the_store_is_noticed(once: Once, tmp_path: Path) -> No
     text = workflow("restored", WRITE)
     once.add(1)
     assert once.run(text) is RunStatus.SUCCEEDED
-    once.orchestrator.close()
+    once.operations.close()
     store = once.settings.root / ".dalsegno" / "dalsegno.db"
     copy = tmp_path / "copy.db"
     with closing(sqlite3.connect(store)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
-    once.orchestrator = Orchestrator(once.settings, Store.open(once.settings.store), actor="ada")
+    once.operations = Operations(Store.open(once.settings.store), once.settings, admin())
     once.add(2)
     assert once.run(text) is RunStatus.SUCCEEDED
-    once.orchestrator.close()
+    once.operations.close()
     with closing(sqlite3.connect(copy)) as source, closing(sqlite3.connect(store)) as target:
         source.backup(target)
-    once.orchestrator = Orchestrator(once.settings, Store.open(once.settings.store), actor="ada")
+    once.operations = Operations(Store.open(once.settings.store), once.settings, admin())
     assert once.run(text) is RunStatus.FAILED
     assert "was an older copy of the store restored" in once.reason("restored")
     assert once.ids() == [1, 2]

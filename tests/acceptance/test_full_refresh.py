@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 
 def refreshed(place: Once, name: str, *, empty: tuple[str, ...] = (), trust: tuple[str, ...] = ()) -> RunStatus:
     asked = FullRefresh(frozenset(empty), frozenset(trust))
-    return place.orchestrator.finish(place.orchestrator.start(name, full_refresh=asked).id).status
+    return place.operations.runs.finish(place.operations.runs.start(name, full_refresh=asked).id).status
 
 
 def fresh_name() -> str:
@@ -40,13 +40,13 @@ def processed(place: Once, *statements: str) -> str:
 def test_what_the_sources_have_lost_is_gone(once: Once) -> None:
     name = processed(once, "CREATE TABLE IF NOT EXISTS lake.once.stage (id BIGINT, day STRING)", WRITE, COUNT)
     assert once.run(workflow(name, WRITE)) is RunStatus.FAILED
-    failure = once.orchestrator.steps(name)[0].failure
+    failure = once.operations.runs.steps(name)[0].failure
     said = str(failure and failure["hint"])
     assert "write 'changes: before_after' under ip_capture" in said
     assert f"dalsegno run {name} --full-refresh" in said
     assert "dalsegno capture" not in said and "checkpoints set" not in said
 
-    once.orchestrator.push(workflow(name, WRITE, COUNT))
+    once.operations.workflows.push(workflow(name, WRITE, COUNT))
     assert refreshed(once, name) is RunStatus.SUCCEEDED
     assert (once.ids(), once.counts()) == ([1, 3], [2])
     # From here on as before.
@@ -57,7 +57,7 @@ def test_what_the_sources_have_lost_is_gone(once: Once) -> None:
 
 def test_a_refresh_that_fails_is_resumed_by_an_ordinary_run(once: Once) -> None:
     name = processed(once, WRITE, COUNT)
-    once.orchestrator.push(workflow(name, WRITE, GATE, COUNT))
+    once.operations.workflows.push(workflow(name, WRITE, GATE, COUNT))
     assert refreshed(once, name) is RunStatus.FAILED
     assert (once.ids(), once.counts()) == ([1, 3], [3])
     once.open_gate()
@@ -77,7 +77,7 @@ def test_a_refresh_that_wrote_nothing_is_taken_up_by_an_ordinary_run(once: Once)
 def test_a_failure_between_emptying_and_writing(once: Once) -> None:
     name = processed(once, WRITE)
     gated = f"{WRITE} WHERE assert_true((SELECT count(*) > 0 FROM lake.once.gate)) IS NULL"
-    once.orchestrator.push(workflow(name, gated))
+    once.operations.workflows.push(workflow(name, gated))
     assert refreshed(once, name) is RunStatus.FAILED
     assert once.ids() == []
     with Lake.open(once.settings) as lake, pytest.raises(DataError, match="cannot be abandoned"):
@@ -90,7 +90,7 @@ def test_a_failure_between_emptying_and_writing(once: Once) -> None:
 
 def test_undo_brings_back_what_was_there(once: Once) -> None:
     name = processed(once, WRITE)
-    once.orchestrator.push(workflow(name, WRITE, GATE))
+    once.operations.workflows.push(workflow(name, WRITE, GATE))
     assert refreshed(once, name) is RunStatus.FAILED
     assert once.ids() == [1, 3]
     with Lake.open(once.settings) as lake:
@@ -106,7 +106,7 @@ def test_an_atomic_step_replaces_its_target_at_once(once: Once) -> None:
     once.add(1, 2, 3)
     assert once.run(workflow(name, WRITE, more="atomic: true")) is RunStatus.SUCCEEDED
     once.sql("DELETE FROM lake.once.source WHERE id = 2")
-    once.orchestrator.push(workflow(name, WRITE, GATE, more="atomic: true"))
+    once.operations.workflows.push(workflow(name, WRITE, GATE, more="atomic: true"))
     assert refreshed(once, name) is RunStatus.FAILED
     assert once.ids() == [1, 2, 3], "nobody sees a part of it"
     once.open_gate()
@@ -222,13 +222,13 @@ def test_a_whole_table_beside_a_part_of_another(once: Once) -> None:
 )
 def test_what_cannot_be_replaced_is_refused(once: Once, statement: str, because: str) -> None:
     name = processed(once, WRITE)
-    once.orchestrator.push(workflow(name, "USE lake.once", statement))
+    once.operations.workflows.push(workflow(name, "USE lake.once", statement))
     assert refreshed(once, name) is RunStatus.FAILED
     assert because in once.reason(name)
     assert once.ids() == [1, 2, 3]
 
 
 def test_a_workflow_that_captures_nothing(settings: Settings, once: Once) -> None:
-    once.orchestrator.push("Workflow: {id: plain, jobs: [{job: {id: a, type: NoOp}}], dag: sequential}")
+    once.operations.workflows.push("Workflow: {id: plain, jobs: [{job: {id: a, type: NoOp}}], dag: sequential}")
     with pytest.raises(UserError, match="captures nothing"):
         refreshed(once, "plain")

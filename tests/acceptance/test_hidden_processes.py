@@ -57,8 +57,8 @@ def test_a_step_does_not_find_the_secrets_of_a_server(tmp_path: Path) -> None:
         started(tmp_path, "sleep", "60", UNPROTECTED="hunter9"),
         started(tmp_path, command(), "server", "--roles", "workers", **secrets),
     ):
-        until(lambda: place.orchestrator.run(run.id).status is SUCCEEDED)
-    place.orchestrator.close()
+        until(lambda: place.operations.runs.get(run.id).status is SUCCEEDED)
+    place.operations.close()
     [log] = (tmp_path / ".dalsegno" / "jobs").rglob("log")
     assert log.read_text() == "UNPROTECTED=hunter9\ndone\n"
 

@@ -12,12 +12,13 @@ import pytest
 from dalsegno import Lake
 from dalsegno.model.captures import CaptureState
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.store import Store
 from tests.acceptance.conftest import Commands
 from tests.acceptance.test_workflows import DEMO_PIPELINE, REMEDIATION
+from tests.callers import admin
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +52,7 @@ class Place:
 
         self.settings = settings
         self.address = local_server(settings).ensure().address
-        self.orchestrator = Orchestrator(settings, Store.open(settings.store), actor="ada")
+        self.operations = Operations(Store.open(settings.store), settings, admin())
 
     def sql(self, *statements: str) -> list[dict[str, object]]:
         # A session each: it remembers tables for a while, whatever others do to them.
@@ -63,8 +64,8 @@ class Place:
         return rows
 
     def run(self, text: str) -> RunStatus:
-        pushed = self.orchestrator.push(text)
-        return self.orchestrator.finish(self.orchestrator.start(pushed.workflow_id, {}).id).status
+        pushed = self.operations.workflows.push(text)
+        return self.operations.runs.finish(self.operations.runs.start(pushed.workflow_id, {}).id).status
 
     def copies(self) -> list[object]:
         return [row["id"] for row in self.sql("SELECT id FROM lake.db.copies ORDER BY id")]
@@ -80,7 +81,7 @@ def place(settings: Settings) -> Iterator[Place]:
         "CREATE OR REPLACE TABLE lake.db.days (day STRING) USING iceberg",
     )
     yield made
-    made.orchestrator.close()
+    made.operations.close()
 
 
 def test_an_insert_is_not_repeated(place: Place) -> None:
@@ -91,8 +92,8 @@ def test_an_insert_is_not_repeated(place: Place) -> None:
 
     # The same run, restarted: what it wrote is there, what it did not write is not.
     place.sql("CREATE TABLE lake.db.days (day STRING) USING iceberg")
-    run = place.orchestrator.restart("daily")
-    assert place.orchestrator.finish(run.id).status is RunStatus.SUCCEEDED
+    run = place.operations.runs.restart("daily")
+    assert place.operations.runs.finish(run.id).status is RunStatus.SUCCEEDED
     assert place.copies() == [1, 2]
     assert len(place.sql("SELECT * FROM lake.db.days")) == 2
 
@@ -211,19 +212,19 @@ def test_an_incremental_pipeline_around_an_ordinary_one(place: Place) -> None:
         "CREATE OR REPLACE TABLE lake.db.watch_time (user_id BIGINT, date_int INT, watch_time BIGINT) USING iceberg",
     )
     with closing(
-        Orchestrator(replace(place.settings, default_namespace="db"), Store.open(place.settings.store), actor="ada")
-    ) as orchestrator:
+        Operations(Store.open(place.settings.store), replace(place.settings, default_namespace="db"), admin())
+    ) as operations:
         for text in (DEMO_PIPELINE, REMEDIATION, RECOVERY):
-            orchestrator.push(text)
-        orchestrator.push_file(folder / "incremental.yaml")
+            operations.workflows.push(text)
+        operations.workflows.push_file(folder / "incremental.yaml")
         for rows in (
             "(1, 20260101, 5, true), (1, 20260101, 7, true), (2, 20260101, 9, false)",
             "(1, 20260101, 1, true)",
         ):
             place.sql(f"INSERT INTO lake.db.membership_table VALUES {rows}")
-            run = orchestrator.start("incremental.processing.pipeline", {"TARGET_TABLE": "lake.db.watch_time"})
-            assert orchestrator.finish(run.id).status is RunStatus.SUCCEEDED
-            assert orchestrator.run("demo.pipeline").status is RunStatus.SUCCEEDED
+            run = operations.runs.start("incremental.processing.pipeline", {"TARGET_TABLE": "lake.db.watch_time"})
+            assert operations.runs.finish(run.id).status is RunStatus.SUCCEEDED
+            assert operations.runs.get("demo.pipeline").status is RunStatus.SUCCEEDED
     assert [tuple(row.values()) for row in place.sql("SELECT * FROM lake.db.watch_time")] == [(1, 20260101, 13)]
 
 
@@ -235,7 +236,7 @@ def test_a_lost_store_is_rebuilt(
     for number in (1, 2):
         place.sql(f"INSERT INTO lake.db.plays VALUES ({number}, '2026-03-0{number}')")
         assert place.run(text) is RunStatus.SUCCEEDED
-    place.orchestrator.close()
+    place.operations.close()
     for file in (place.settings.root / ".dalsegno").glob("dalsegno.db*"):
         file.unlink()
 
@@ -260,7 +261,7 @@ def test_a_lost_store_is_rebuilt(
     refused = run("checkpoints", "rebuild", "lake.db.copies", "lake.db.days")
     assert refused.code == 3
     assert "but not what the captures before it wrote to lake.db.days (lost write statement 2)" in refused.out
-    place.orchestrator.close()
+    place.operations.close()
 
 
 SCRIPTED = """
@@ -308,5 +309,5 @@ def test_a_script_that_asks_does_not_append_again(place: Place) -> None:
         # The session that the script was given is stamped, ranges included.
         assert (found.capture_id, found.position) == (pending.id, pending.tables[0].upto)
     (place.settings.root / "die").unlink()
-    assert place.orchestrator.finish(place.orchestrator.restart("scripted").id).status is RunStatus.SUCCEEDED
+    assert place.operations.runs.finish(place.operations.runs.restart("scripted").id).status is RunStatus.SUCCEEDED
     assert place.copies() == [7]

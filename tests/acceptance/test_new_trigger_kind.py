@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from dalsegno.errors import PlatformError
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.service import Role, Service
 from dalsegno.spec.documents import read
 from dalsegno.spec.nodes import plain
@@ -47,19 +47,19 @@ def file(run: Commands) -> Path:
 
 
 @pytest.fixture
-def orchestrator(run: Commands) -> Iterator[Orchestrator]:
-    with Orchestrator.open() as opened:
+def operations(run: Commands) -> Iterator[Operations]:
+    with Operations.open() as opened:
         yield opened
 
 
-def registered(orchestrator: Orchestrator) -> list[Row]:
-    with orchestrator.store.database.reading() as connection:
+def registered(operations: Operations) -> list[Row]:
+    with operations.store.database.reading() as connection:
         return triggers.of_workflow(connection, "by.file")
 
 
 @contextmanager
-def serving(orchestrator: Orchestrator, nodes: int = 1) -> Iterator[None]:
-    services = [Service(orchestrator.settings, orchestrator.store, [Role.TRIGGERS]) for _ in range(nodes)]
+def serving(operations: Operations, nodes: int = 1) -> Iterator[None]:
+    services = [Service(operations.settings, operations.store, [Role.TRIGGERS]) for _ in range(nodes)]
     threads = [Thread(target=service.run) for service in services]
     for thread in threads:
         thread.start()
@@ -130,40 +130,40 @@ def test_it_is_shown(run: Commands) -> None:
     assert run.json("workflows")[0]["watches"] == []
 
 
-def test_it_is_registered(run: Commands, orchestrator: Orchestrator) -> None:
+def test_it_is_registered(run: Commands, operations: Operations) -> None:
     pushed(run, "[{file: /in}, {file: /other}, {cron: '@daily'}]")
-    assert [(row["kind"], row["name"]) for row in registered(orchestrator)] == [
+    assert [(row["kind"], row["name"]) for row in registered(operations)] == [
         ("file", "/in"),
         ("file", "/other"),
         ("time", "0 0 * * * UTC"),
     ]
-    with orchestrator.store.database.writing() as connection:
-        triggers.change(connection, registered(orchestrator)[0], state={"written_ns": 7})
+    with operations.store.database.writing() as connection:
+        triggers.change(connection, registered(operations)[0], state={"written_ns": 7})
     pushed(run, "[{file: /new}, {file: /in}]")
-    found = {row["name"]: row["state"]["written_ns"] for row in registered(orchestrator)}
+    found = {row["name"]: row["state"]["written_ns"] for row in registered(operations)}
     assert found == {"/in": 7, "/new": 0}
     run("versions", "by.file", "--deactivate")
-    assert registered(orchestrator) == []
+    assert registered(operations) == []
 
 
-def test_it_starts_runs(run: Commands, orchestrator: Orchestrator, file: Path) -> None:
+def test_it_starts_runs(run: Commands, operations: Operations, file: Path) -> None:
     pushed(run, json.dumps([{"file": str(file)}, {"signal": "news"}]))
-    with serving(orchestrator, nodes=2):
-        until(lambda: len(registered(orchestrator)) == 2)
+    with serving(operations, nodes=2):
+        until(lambda: len(registered(operations)) == 2)
         for number in (1, 2):
             file.write_text("new")
             os.utime(file, ns=(number, number))
-            until(lambda number=number: len(orchestrator.list_runs("by.file")) == number)  # type: ignore[misc]
+            until(lambda number=number: len(operations.runs.list("by.file")) == number)  # type: ignore[misc]
         # The other kinds are looked at as well.
-        orchestrator.signals.announce("news", {})
-        until(lambda: len(orchestrator.list_runs("by.file")) == 3)
-    started = sorted(orchestrator.list_runs("by.file"), key=lambda each: each.number)
+        operations.signals.announce("news", {})
+        until(lambda: len(operations.runs.list("by.file")) == 3)
+    started = sorted(operations.runs.list("by.file"), key=lambda each: each.number)
     assert [each.initiator["type"] for each in started] == ["FILE", "FILE", "SIGNAL"]
     assert started[0].initiator["trigger"] == str(file)
 
 
 def test_a_kind_that_fails_holds_up_no_other(
-    run: Commands, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    run: Commands, operations: Operations, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also if it has no thread of its own, and is asked first."""
 
@@ -175,7 +175,7 @@ def test_a_kind_that_fails_holds_up_no_other(
     in_front = {"file": TRIGGERS["file"], **TRIGGERS}
     monkeypatch.setattr("dalsegno.triggers.engine.TRIGGERS", in_front)
     pushed(run, "[{file: /in}, {signal: news}]")
-    with serving(orchestrator):
+    with serving(operations):
         until(lambda: "file triggers could not be looked at, trying again: The disk is away." in caplog.text)
-        orchestrator.signals.announce("news", {})
-        until(lambda: len(orchestrator.list_runs("by.file")) == 1)
+        operations.signals.announce("news", {})
+        until(lambda: len(operations.runs.list("by.file")) == 1)

@@ -61,10 +61,10 @@ class Story(Lakeside):
         (settings.root / "named.sql").write_text(self.own(NAMED), encoding="utf-8")
         file = settings.root / "oracles.yaml"
         file.write_text(self.own(WRONG), encoding="utf-8")
-        self.orchestrator.push_file(file)
-        self.orchestrator.finish(self.orchestrator.start("oracles", {}).id)
+        self.operations.workflows.push_file(file)
+        self.operations.runs.finish(self.operations.runs.start("oracles", {}).id)
         self.write("INSERT INTO lake.db.plays VALUES (1, '2026-01-01', 5), (2, NULL, 20)")
-        self.orchestrator.finish(self.orchestrator.start("oracles", {}).id)
+        self.operations.runs.finish(self.operations.runs.start("oracles", {}).id)
         # What comes after the last run is not what the oracle reads.
         self.write("INSERT INTO lake.db.plays VALUES (3, '2026-01-01', 50)")
         self.found = self.audit()
@@ -77,7 +77,7 @@ class Story(Lakeside):
 def story(settings: Settings) -> Iterator[Story]:
     told = Story(settings)
     yield told
-    told.orchestrator.close()
+    told.operations.close()
 
 
 def test_a_mistake_in_the_sql_is_found(story: Story) -> None:

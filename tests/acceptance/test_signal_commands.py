@@ -66,10 +66,10 @@ Workflow:
     (run.folder / "w.yaml").write_text(text)
     run("push", "w.yaml")
     run("run", "w", "--no-wait")
-    from dalsegno.operations.orchestrator import Orchestrator
+    from dalsegno.operations.facade import Operations
 
-    with Orchestrator.open() as orchestrator:
-        orchestrator.engine().run(lambda: bool(orchestrator.steps("w")[0].signals))
+    with Operations.open() as operations:
+        operations.machinery.engine().run(lambda: bool(operations.runs.steps("w")[0].signals))
     said = run("show", "w").out
     assert "a  NoOp  WAITING_FOR_SIGNALS  for plays/complete (day >= 5, country = DE), prices" in said
     run("signal", "announce", "prices")

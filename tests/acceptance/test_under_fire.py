@@ -12,11 +12,12 @@ from dalsegno import Lake
 from dalsegno.clock import utc_now
 from dalsegno.iceberg.pins import branch_name
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.store import Store
 from tests.acceptance.burning import UNHARMED, Writer, start_and_work
+from tests.callers import admin
 from tests.conftest import warm_spark
 from tests.processes import PROCESSES
 
@@ -109,10 +110,10 @@ class Place:
 
         self.settings = settings
         self.address = local_server(settings).ensure().address
-        with Orchestrator(settings, Store.open(settings.store), actor="ada") as orchestrator:
-            orchestrator.push(PLAYS)
-            orchestrator.push(PROFILES)
-            orchestrator.push(APPENDS)
+        with Operations(Store.open(settings.store), settings, admin()) as operations:
+            operations.workflows.push(PLAYS)
+            operations.workflows.push(PROFILES)
+            operations.workflows.push(APPENDS)
 
     def sql(self, *statements: str) -> list[dict[str, object]]:
         session = Session(self.address, session_id_for(uuid4().hex))
@@ -174,8 +175,8 @@ def test_nothing_is_lost_or_doubled(settings: Settings, pytestconfig: pytest.Con
         assert place.run(workflow_id, "last", []) == 0
     print(f"{runs} runs, {died} workers killed, the writer did {writer.done}")  # noqa: T201 - for -s
 
-    with Orchestrator(settings, Store.open(settings.store), actor="ada") as orchestrator:
-        ended = orchestrator.list_runs(limit=10_000)
+    with Operations(Store.open(settings.store), settings, admin()) as operations:
+        ended = operations.runs.list(limit=10_000)
         assert not [(run.id, run.reason) for run in ended if run.status is not RunStatus.SUCCEEDED]
     assert not place.differences("SELECT * FROM lake.db.plays", "SELECT * FROM lake.db.copies")
     assert not place.differences(
@@ -204,7 +205,7 @@ def test_sql_is_gone_on_with_by_whoever_comes_next(settings: Settings) -> None:
     chance = random.Random(7)
     assert place.run("appends", "once", [chance.uniform(1, 3) for _ in range(3)]) > 0
     assert [row["number"] for row in place.sql("SELECT number FROM lake.db.numbers ORDER BY number")] == [1, 2, 3, 4, 5]
-    with Orchestrator(settings, Store.open(settings.store), actor="ada") as orchestrator:
-        run = orchestrator.run("appends")
+    with Operations(Store.open(settings.store), settings, admin()) as operations:
+        run = operations.runs.get("appends")
         assert run.status is RunStatus.SUCCEEDED
-        assert [step.attempt for step in orchestrator.steps(run.id)] == [1]
+        assert [step.attempt for step in operations.runs.steps(run.id)] == [1]

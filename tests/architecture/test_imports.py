@@ -40,8 +40,8 @@ def layer_of_file(file: Path) -> str:
     return layer_of(*file.relative_to(SOURCE).with_suffix("").parts)
 
 
-def imports() -> list[tuple[str, str, Path, int]]:
-    """(importing layer, imported layer, file, line) of every import inside dalsegno."""
+def imports() -> list[tuple[str, str, Path, int, str]]:
+    """(importing layer, imported layer, file, line, module) of every import inside dalsegno."""
     found = []
     for file in sorted(SOURCE.rglob("*.py")):
         own = layer_of_file(file)
@@ -55,7 +55,7 @@ def imports() -> list[tuple[str, str, Path, int]]:
                 names = [alias.name for alias in node.names if alias.name.split(".")[0] == "dalsegno"]
             else:
                 continue
-            found += [(own, layer_of(*name.split(".")[1:]), file, node.lineno) for name in names]
+            found += [(own, layer_of(*name.split(".")[1:]), file, node.lineno, name) for name in names]
     return found
 
 
@@ -67,10 +67,42 @@ def test_every_package_has_its_place() -> None:
 def test_imports_point_down() -> None:
     upward = [
         f"{file.relative_to(SOURCE)}:{line}: {own} imports {imported}"
-        for own, imported, file, line in imports()
+        for own, imported, file, line, _ in imports()
         if own not in {imported, "__init__"} and imported and HEIGHT[imported] >= HEIGHT[own]
     ]
     assert not upward, "\n".join(upward)
+
+
+#: What the edges may know beside themselves: the front door with its results, and what stands below everything.
+EDGES = {"cli": {"cli", "server"}, "server": {"server"}}
+SHARED = {"operations", "model", "errors", "hints", "settings", "clock", "private_files", ""}
+#: What they import in spite of that, and why.
+EXCEPTIONS = {
+    ("cli/output.py", "dalsegno.steps.supervisor"): "the process is hidden from jobs before anything else is loaded",
+    ("cli/log_lines.py", "dalsegno.engine.log_context"): "the log of a process is set up before it works",
+    ("cli/log_lines.py", "dalsegno.steps.secret_values"): "and must not show secrets",
+    ("cli/spark.py", "dalsegno.spark.server"): "starts a process of this machine: no store, no caller",
+    ("cli/spark.py", "dalsegno.steps.spark.sessions"): "as above",
+    ("cli/workflows.py", "dalsegno.spec"): "validate, format and schema work on files alone: no store, no caller",
+    ("cli/evaluating.py", "dalsegno.sel"): "eval works on an expression alone",
+    ("cli/text.py", "dalsegno.iceberg.values"): "how a partition is written",
+    ("cli/lookups.py", "dalsegno.steps.spark.rows"): "how a cell is written",
+}
+
+
+def test_the_edges_call_operations_and_nothing_else() -> None:
+    used: set[tuple[str, str]] = set()
+    wrong = []
+    for own, imported, file, line, module in imports():
+        if own not in EDGES or imported in SHARED | EDGES[own]:
+            continue
+        name = str(file.relative_to(SOURCE))
+        allowed = {key for key in EXCEPTIONS if key[0] == name and f"{module}.".startswith(f"{key[1]}.")}
+        used |= allowed
+        if not allowed:
+            wrong.append(f"{name}:{line}: {module}")
+    assert not wrong, "\n".join(wrong)
+    assert used == set(EXCEPTIONS), "an exception that nobody needs"
 
 
 PURE = frozenset(

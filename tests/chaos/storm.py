@@ -162,7 +162,7 @@ class Storm:
             self._append()
             self.start("copies", str(number))
         if number % 3 == 0:
-            announced = self._insist(lambda: self.place.orchestrator.signals.announce("news", key=str(number)))
+            announced = self._insist(lambda: self.place.operations.signals.announce("news", key=str(number)))
             self.news.append(announced.id)
             self.start("waits", str(number), n=number)
             self._unanswered.append(number)
@@ -170,12 +170,12 @@ class Storm:
                 self._answer()
 
     def start(self, workflow_id: str, key: str, **params: int) -> None:
-        self._insist(lambda: self.place.orchestrator.start(workflow_id, params, idempotency_key=key))
+        self._insist(lambda: self.place.operations.runs.start(workflow_id, params, idempotency_key=key))
 
     def _answer(self) -> None:
         """Announce what a step waits for, perhaps before it has begun to."""
         n = self._unanswered.pop(0)
-        self._insist(lambda: self.place.orchestrator.signals.announce("answer", {"n": n}, key=str(n)))
+        self._insist(lambda: self.place.operations.signals.announce("answer", {"n": n}, key=str(n)))
 
     @staticmethod
     def _insist(ask: Callable[[], Asked]) -> Asked:
@@ -187,7 +187,7 @@ class Storm:
                 time.sleep(0.1)
 
     def _make_tables(self) -> None:
-        with Lake.open(self.place.orchestrator.settings) as lake:
+        with Lake.open(self.place.operations.settings) as lake:
             catalog = lake.catalog("lake").pyiceberg
             catalog.create_namespace("db")
             for name in (*COPIED, *COPIED.values()):
@@ -197,11 +197,11 @@ class Storm:
     def _append(self) -> None:
         ids = list(range(self.rows, self.rows + 10))
         self.rows += len(ids)
-        with Lake.open(self.place.orchestrator.settings) as lake:
+        with Lake.open(self.place.operations.settings) as lake:
             for name in COPIED.values():
                 lake.catalog("lake").pyiceberg.load_table(f"db.{name}").append(pa.table({"id": ids}, schema=_ROWS))
 
     def copied(self, workflow: str) -> list[int]:
-        with Lake.open(self.place.orchestrator.settings) as lake:
+        with Lake.open(self.place.operations.settings) as lake:
             found = lake.catalog("lake").pyiceberg.load_table(f"db.{workflow}").scan().to_arrow()
         return sorted(found.column("id").to_pylist())

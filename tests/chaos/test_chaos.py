@@ -31,15 +31,15 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, pytestconfig: pytest.Config)
                 storm.strike()
             storm.calm()
             storm.start("copies", "last")
-            _wait(storm, lambda: all(storm.place.orchestrator.list_runs(beat) for beat in BEATS))
+            _wait(storm, lambda: all(storm.place.operations.runs.list(beat) for beat in BEATS))
             # Nobody starts this one.
             _wait(storm, lambda: len(storm.copied("follows")) >= storm.rows)
             # These would go on for ever.
             for beat in BEATS:
-                storm.place.orchestrator.versions.deactivate(beat)
-            _wait(storm, lambda: not storm.place.orchestrator.list_runs(status=runs.OPEN, limit=1))
+                storm.place.operations.workflows.deactivate(beat)
+            _wait(storm, lambda: not storm.place.operations.runs.list(status=runs.OPEN, limit=1))
         print(f"storm {seed}: {dict(storm.done)}, {_number_of_runs(storm)} runs")  # noqa: T201 - for -s
-        with storm.place.orchestrator.store.database.reading() as connection:
+        with storm.place.operations.store.database.reading() as connection:
             _all_ended_as_they_should(connection)
             _every_attempt_ran_once(connection, tmp_path / "lines")
             _every_due_time_was_fired_once(connection)
@@ -47,20 +47,20 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, pytestconfig: pytest.Config)
             _every_signal_began_one_run(connection, storm.news)
         for workflow in COPIED:
             assert storm.copied(workflow) == list(range(storm.rows)), workflow
-        storm.place.orchestrator.close()
+        storm.place.operations.close()
 
 
 def _wait(storm: Storm, until: Callable[[], bool]) -> None:
     patience = time.monotonic() + _PATIENCE_SECONDS
     while not until():
         if time.monotonic() > patience:
-            found = storm.place.orchestrator.list_runs(status=runs.OPEN, limit=100)
+            found = storm.place.operations.runs.list(status=runs.OPEN, limit=100)
             pytest.fail(f"{[(run.name, storm.place.statuses(run)) for run in found]} have not ended")
         time.sleep(0.2)
 
 
 def _number_of_runs(storm: Storm) -> int:
-    with storm.place.orchestrator.store.database.reading() as connection:
+    with storm.place.operations.store.database.reading() as connection:
         return sum(runs.counts(connection).values())
 
 

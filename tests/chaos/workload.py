@@ -95,7 +95,7 @@ def push_all(place: Place) -> None:
     (folder / "copy_rows.py").write_text(COPY_ROWS)
     for workflow, table in COPIED.items():
         text = COPIES.format(workflow=workflow, table=table)
-        place.orchestrator.push((FOLLOWS if workflow == "follows" else "") + text, folder=folder)
+        place.operations.workflows.push((FOLLOWS if workflow == "follows" else "") + text, folder=folder)
     place.push("hears", job("a"), signal_triggers=[{"definitions": {"news": {}}}], properties=parallel)
     answer = {"name": "answer", "match_params": {"n": {"param": expression("n"), "operator": "="}}}
     place.push(

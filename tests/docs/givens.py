@@ -20,7 +20,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, LongType, NestedField, StringType
 
 from dalsegno import Lake
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.service import Service
 from tests.steps.support import until
 
@@ -64,11 +64,11 @@ def a_new_day_and_late_rows() -> None:
 
 def a_server_that_has_seen_to_it() -> None:
     """One that ran until all runs that triggers began had ended."""
-    with Orchestrator.open() as orchestrator:
-        service = Service(orchestrator.settings, orchestrator.store)
+    with Operations.open() as operations:
+        service = Service(operations.settings, operations.store)
         thread = Thread(target=service.run)
         thread.start()
-        until(lambda: orchestrator.list_runs(status=["SUCCEEDED"]))
+        until(lambda: operations.runs.list(status=["SUCCEEDED"]))
         service.stop()
         thread.join()
 

@@ -26,7 +26,7 @@ from dalsegno.operations.json_values import plain
 from dalsegno.operations.metrics import Metrics, own_metrics
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.operations.service import Service
-from dalsegno.operations.trigger_outlook import Outlook
+from dalsegno.operations.triggers import Outlook
 from dalsegno.server.api import Api
 from dalsegno.settings import (
     ENVIRONMENT_PREFIX,

@@ -17,7 +17,7 @@ from tests.services.postgres import Postgres
 def place(tmp_path: Path) -> Iterator[Place]:
     made = Place.at(tmp_path)
     yield made
-    made.orchestrator.close()
+    made.operations.close()
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +31,7 @@ def either_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pla
     is_sqlite = request.param == "sqlite"
     made = Place.at(tmp_path, None if is_sqlite else new_schema(request.getfixturevalue("engine_database")))
     yield made
-    made.orchestrator.close()
+    made.operations.close()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def postgres_place(engine_database: str, tmp_path: Path) -> Iterator[Place]:
     """Where several machines may be; for tests that are marked with ``postgres``."""
     made = Place.at(tmp_path, new_schema(engine_database))
     yield made
-    made.orchestrator.close()
+    made.operations.close()
 
 
 def new_schema(database: str) -> str:

@@ -13,17 +13,20 @@ NEVER = 0
 
 def start_and_work(folder: str, workflow_id: str) -> None:
     place = Place.at(Path(folder))
-    place.orchestrator.start(workflow_id, idempotency_key="once")
-    place.orchestrator.work()
-    place.orchestrator.close()
+    place.operations.runs.start(workflow_id, idempotency_key="once")
+    place.operations.runs.work()
+    place.operations.close()
 
 
 def announce_and_fire(folder: str) -> None:
     place = Place.at(Path(folder))
-    orchestrator = place.orchestrator
-    orchestrator.signals.announce("b", {"day": 1}, key="once")
+    operations = place.operations
+    operations.signals.announce("b", {"day": 1}, key="once")
     watched = SignalTriggers(
-        orchestrator.store, orchestrator.versions.active, orchestrator.start_by_trigger, orchestrator.scopes
+        operations.store,
+        operations.machinery.versions.active,
+        operations.machinery.start_by_trigger,
+        operations.machinery.scopes,
     )
-    watched.fire(orchestrator.clock())
-    orchestrator.close()
+    watched.fire(operations.clock())
+    operations.close()

@@ -12,5 +12,5 @@ def work_on(folder: str, url: str, log_file: str) -> None:
     """Run whatever is open until nothing is, and leave what was said of it."""
     logging.basicConfig(filename=log_file, level=logging.WARNING)
     place = Place.at(Path(folder), url)
-    place.orchestrator.work()
-    place.orchestrator.close()
+    place.operations.runs.work()
+    place.operations.close()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.settings import ChannelSettings, load
 from dalsegno.store import Store
+from tests.callers import admin
 
 Json = dict[str, Any]
 #: That workflows of tests may send alerts to.
@@ -71,30 +73,34 @@ class Place:
     """A store, and the folder that jobs work in."""
 
     folder: Path
-    orchestrator: Orchestrator
+    operations: Operations
 
     @classmethod
     def at(cls, folder: Path, url: str | None = None) -> Place:
         channels = {name: ChannelSettings(name, url="http://localhost/hook") for name in CHANNELS}
         settings = replace(load(working_folder=folder, environment={}, store=url), notifications=channels)
-        return cls(folder, Orchestrator(settings, Store.open(settings.store), actor="ada"))
+        return cls(folder, Operations(Store.open(settings.store), settings, admin()))
+
+    def use_clock(self, clock: Callable[[], datetime]) -> None:
+        before = self.operations
+        self.operations = Operations(before.store, before.settings, before.caller, clock=clock)
 
     def push(self, workflow_id: str, *steps: Json, properties: Json | None = None, **fields: Any) -> None:
         definition = {
             "properties": {"owner": "ada", **(properties or {})},
             "workflow": {"id": workflow_id, "steps": list(steps), **fields},
         }
-        self.orchestrator.push(json.dumps(definition))
+        self.operations.workflows.push(json.dumps(definition))
 
     def start(self, workflow_id: str, **params: Any) -> RunView:
-        return self.orchestrator.start(workflow_id, params)
+        return self.operations.runs.start(workflow_id, params)
 
     def run(self, workflow_id: str, **params: Any) -> RunView:
         """Start, and run to the end."""
         return self.finish(self.start(workflow_id, **params))
 
     def finish(self, run: RunView) -> RunView:
-        return self.orchestrator.finish(run.id)
+        return self.operations.runs.finish(run.id)
 
     def do(self, *steps: Json, properties: Json | None = None, **fields: Any) -> RunView:
         """Push a workflow and run it."""
@@ -102,7 +108,7 @@ class Place:
         return self.run("w")
 
     def steps(self, run: RunView | str = "w") -> dict[str, StepView]:
-        return {found.id: found for found in self.orchestrator.steps(run if isinstance(run, str) else run.id)}
+        return {found.id: found for found in self.operations.runs.steps(run if isinstance(run, str) else run.id)}
 
     def statuses(self, run: RunView | str = "w") -> dict[str, str]:
         return {step_id: found.status.value for step_id, found in self.steps(run).items()}

@@ -49,7 +49,7 @@ def test_a_block_is_closed_at_start_and_restart(place: Place, given: Json, named
     assert "(mutable_on_start_restart): " in str(refused.value.hint)
     place.run("w")
     with pytest.raises(ParamError, match="a restart cannot set it"):
-        place.orchestrator.restart("w/1", restart=RestartFrom.BEGINNING, params={"a": given})
+        place.operations.runs.restart("w/1", restart=RestartFrom.BEGINNING, params={"a": given})
     assert place.lines() == []
 
 
@@ -94,7 +94,7 @@ def test_an_author_opens_an_entry_or_the_whole_block(place: Place) -> None:
     with pytest.raises(ParamError, match=r"'shell\.env' decides"):
         place.start("w", a={"shell": {"env": {"X": "1"}}})
     with pytest.raises(ParamError, match=r"'shell\.script' is MUTABLE_ON_START"):
-        place.orchestrator.restart("w/1", restart=RestartFrom.BEGINNING, params={"a": {"shell": {"script": EVIL}}})
+        place.operations.runs.restart("w/1", restart=RestartFrom.BEGINNING, params={"a": {"shell": {"script": EVIL}}})
 
     place.push("v", step("a", "Shell", params={"shell": block(text("exit 1"), "MUTABLE")}))
     given = {"shell": {"script": f'echo "$X" >> {place.folder}/out', "env": {"X": "whole"}}}
@@ -117,14 +117,14 @@ def test_an_author_opens_an_entry_or_the_whole_block(place: Place) -> None:
     ],
 )
 def test_modes_in_yaml(place: Place, written: str) -> None:
-    place.orchestrator.push(f"Workflow: {{id: w, {written}}}")
+    place.operations.workflows.push(f"Workflow: {{id: w, {written}}}")
     assert place.run("w", a={"shell": {"script": echo(place, "opened")}}).status is SUCCEEDED
     assert place.lines() == ["opened"]
 
 
 @pytest.mark.parametrize("name", ["PIPELINE", "GIT_BRANCH", "INPUT_PATH", "SPARK_VERSION", "proxy", "PGDAY"])
 def test_other_names_stay_free(place: Place, name: str) -> None:
-    refuse_hiding(name, place.orchestrator.settings, "the workflow 'w'")
+    refuse_hiding(name, place.operations.settings, "the workflow 'w'")
 
 
 def test_parameters_stay_settable(place: Place) -> None:
@@ -199,7 +199,9 @@ def test_a_calling_workflow_is_an_author(place: Place) -> None:
     assert place.run("w", word="yours").status is SUCCEEDED
     assert place.lines() == ["yours"]
     with pytest.raises(ParamError, match="a restart cannot set it"):
-        place.orchestrator.restart("child", restart=RestartFrom.BEGINNING, params={"deep": {"shell": {"script": EVIL}}})
+        place.operations.runs.restart(
+            "child", restart=RestartFrom.BEGINNING, params={"deep": {"shell": {"script": EVIL}}}
+        )
 
 
 def test_loops_take_values_and_no_new_names(place: Place) -> None:
@@ -225,45 +227,45 @@ definition:
 
 @pytest.mark.parametrize("given", [{"script": EVIL}, f'{{"script": "{EVIL}"}}'])
 def test_parameters_of_a_run_do_not_flow_into_the_block_of_a_template(place: Place, given: Any) -> None:
-    place.orchestrator.templates.push(TEMPLATE % ("", place.folder))
-    place.orchestrator.push("Workflow: {id: w, jobs: [{job: {id: a, type: greet}}]}")
+    place.operations.templates.push(TEMPLATE % ("", place.folder))
+    place.operations.workflows.push("Workflow: {id: w, jobs: [{job: {id: a, type: greet}}]}")
     with pytest.raises(ParamError, match="decides what step 'a' executes; a start cannot set it"):
         place.start("w", shell=given)
     with pytest.raises(ParamError, match="decides what step 'a' executes; a start cannot set it"):
         place.start("w", a={"shell": given})
     assert place.run("w", word="hi").status is SUCCEEDED
     ours = f"shell: {{script: 'echo ours >> {place.folder}/out'}}"
-    place.orchestrator.push(f"Workflow: {{id: w, {ours}, jobs: [{{job: {{id: a, type: greet}}}}]}}")
+    place.operations.workflows.push(f"Workflow: {{id: w, {ours}, jobs: [{{job: {{id: a, type: greet}}}}]}}")
     assert place.run("w").status is SUCCEEDED
     assert place.lines() == ["hi", "ours"]
 
 
 def test_a_template_can_open_its_block(place: Place) -> None:
-    place.orchestrator.templates.push(TEMPLATE % (", mode: MUTABLE_ON_START", place.folder))
-    place.orchestrator.push("Workflow: {id: w, jobs: [{job: {id: a, type: greet}}]}")
+    place.operations.templates.push(TEMPLATE % (", mode: MUTABLE_ON_START", place.folder))
+    place.operations.workflows.push("Workflow: {id: w, jobs: [{job: {id: a, type: greet}}]}")
     assert place.run("w", a={"shell": {"script": echo(place, "opened")}}).status is SUCCEEDED
     assert place.lines() == ["opened"]
 
 
 def test_nor_do_those_of_a_loop(place: Place) -> None:
-    place.orchestrator.templates.push(TEMPLATE % ("", place.folder))
+    place.operations.templates.push(TEMPLATE % ("", place.folder))
     loop = "foreach: {id: each, loop_params: {i: [1]}, jobs: [{job: {id: a, type: greet}}]}"
-    place.orchestrator.push(f"Workflow: {{id: w, jobs: [{{{loop}}}]}}")
+    place.operations.workflows.push(f"Workflow: {{id: w, jobs: [{{{loop}}}]}}")
     assert place.run("w", each={"word": "ours"}).status is SUCCEEDED
     assert place.run("w", each={"shell": {"script": echo(place, "evil")}}).status is FAILED
     assert place.lines() == ["ours"]
 
 
 def test_the_version_of_a_template_is_chosen_by_its_author(place: Place) -> None:
-    place.orchestrator.templates.push(TEMPLATE % ("", place.folder))
+    place.operations.templates.push(TEMPLATE % ("", place.folder))
     other = TEMPLATE.replace("version: default", "version: other").replace('"$word"', "other")
-    place.orchestrator.templates.push(other % ("", place.folder))
+    place.operations.templates.push(other % ("", place.folder))
     loop = "foreach: {id: each, loop_params: {i: [1]}, jobs: [{job: {id: b, type: greet}}]}"
-    place.orchestrator.push(f"Workflow: {{id: w, jobs: [{{job: {{id: a, type: greet}}}}, {{{loop}}}]}}")
+    place.operations.workflows.push(f"Workflow: {{id: w, jobs: [{{job: {{id: a, type: greet}}}}, {{{loop}}}]}}")
     for given in ({"job_template_version": "other"}, {"each": {"job_template_version": "other"}}):
         with pytest.raises(ParamError, match="'job_template_version' decides which job template a step is made from"):
             place.start("w", **given)
     declared = "job_template_version: default, jobs: [{job: {id: a, type: greet}}]"
-    place.orchestrator.push(f"Workflow: {{id: v, {declared}}}")
+    place.operations.workflows.push(f"Workflow: {{id: v, {declared}}}")
     assert place.run("v", job_template_version="other").status is SUCCEEDED
     assert place.lines() == ["other"]

@@ -12,6 +12,7 @@ import pytest
 
 from dalsegno.errors import UnknownName, UserError
 from dalsegno.model.runs import Ending, RestartFrom
+from dalsegno.operations.admin import Limit
 from dalsegno.operations.run_views import RunView
 from tests.engine.support import (
     FAILED,
@@ -34,19 +35,19 @@ NO_RETRY = {"error_retry_limit": 0}
 @contextmanager
 def going_on(place: Place, run: RunView) -> Iterator[Callable[[], RunView]]:
     """A run that an engine runs in another thread; what is yielded waits for its end."""
-    thread = threading.Thread(target=place.orchestrator.finish, args=(run.id,))
+    thread = threading.Thread(target=place.operations.runs.finish, args=(run.id,))
     thread.start()
 
     def ended() -> RunView:
         thread.join(60)
         assert not thread.is_alive(), place.statuses(run)
-        return place.orchestrator.run(run.id)
+        return place.operations.runs.get(run.id)
 
     try:
         yield ended
     finally:
-        if not place.orchestrator.run(run.id).status.is_final:
-            place.orchestrator.end(run.id, Ending.KILL)
+        if not place.operations.runs.get(run.id).status.is_final:
+            place.operations.runs.kill(run.id)
         thread.join(60)
 
 
@@ -81,7 +82,7 @@ def test_a_run_is_ended_with_its_jobs(either_place: Place, ending: Ending, statu
     run = place.start("w")
     with going_on(place, run) as ended:
         wait_for(lambda: place.lines() == ["begun"])
-        place.orchestrator.end(run.id, ending)
+        (place.operations.runs.kill if ending is Ending.KILL else place.operations.runs.stop)(run.id)
         assert ended().status == status
     assert place.statuses() == {"a": of_step, "b": "NOT_CREATED"}
     assert not is_alive(place)
@@ -92,7 +93,7 @@ def test_a_step_is_skipped(place: Place) -> None:
     run = place.start("w")
     with going_on(place, run) as ended:
         wait_for(lambda: place.lines() == ["begun"])
-        place.orchestrator.end(run.id, Ending.SKIP, step="a")
+        place.operations.runs.skip(run.id, step="a")
         assert ended().status is SUCCEEDED
     assert place.statuses() == {"a": "SKIPPED", "b": "SUCCEEDED"}
     assert not is_alive(place)
@@ -104,9 +105,9 @@ def test_what_runs_below_is_stopped_too(place: Place) -> None:
     run = place.start("w")
     with going_on(place, run) as ended:
         wait_for(lambda: place.lines() == ["begun"])
-        place.orchestrator.end(run.id, Ending.STOP)
+        place.operations.runs.stop(run.id)
         assert ended().status is STOPPED
-    assert place.orchestrator.run("child").status is STOPPED
+    assert place.operations.runs.get("child").status is STOPPED
     assert not is_alive(place)
 
 
@@ -129,7 +130,7 @@ def test_steps_without_a_worker_that_take_too_long(place: Place) -> None:
         ended = place.run(f"w.{name}")
         assert (ended.status, place.statuses(ended)) == (TIMED_OUT, {name: "TIMED_OUT"})
     assert not is_alive(place)
-    assert place.orchestrator.run("child").status is TIMED_OUT
+    assert place.operations.runs.get("child").status is TIMED_OUT
 
 
 def test_a_run_that_takes_too_long(place: Place) -> None:
@@ -143,24 +144,24 @@ def test_pause_and_resume(place: Place) -> None:
     run = place.start("w")
     with going_on(place, run) as ended:
         wait_for(lambda: place.statuses()["a"] == "RUNNING")
-        place.orchestrator.pause(run.id)
+        place.operations.runs.pause(run.id)
         (place.folder / "go").touch()
         wait_for(lambda: place.statuses() == {"a": "SUCCEEDED", "b": "PAUSED"})
-        place.orchestrator.resume(run.id)
+        place.operations.runs.resume(run.id)
         assert ended().status is SUCCEEDED
 
 
 def test_a_breakpoint(place: Place) -> None:
     place.push("w", noop("a", "b"), noop("b"))
-    place.orchestrator.set_breakpoint("w", "b")
+    place.operations.workflows.set_breakpoint("w", "b")
     run = place.start("w")
     with going_on(place, run) as ended:
         wait_for(lambda: place.statuses() == {"a": "SUCCEEDED", "b": "PAUSED"})
-        place.orchestrator.clear_breakpoint("w", "b")
-        place.orchestrator.resume(run.id, "b")
+        place.operations.workflows.clear_breakpoint("w", "b")
+        place.operations.runs.resume(run.id, "b")
         assert ended().status is SUCCEEDED
     with pytest.raises(UnknownName, match="has no step 'c'"):
-        place.orchestrator.set_breakpoint("w", "c")
+        place.operations.workflows.set_breakpoint("w", "c")
 
 
 def flaky(place: Place, name: str) -> str:
@@ -179,7 +180,7 @@ def test_restart_of_what_failed(either_place: Place) -> None:
     failed = place.run("w")
     assert failed.status is FAILED
     (place.folder / "mended").touch()
-    again = place.finish(place.orchestrator.restart(failed.id))
+    again = place.finish(place.operations.runs.restart(failed.id))
     assert (again.status, again.attempt, again.number) == (SUCCEEDED, 2, 1)
     assert place.lines() == ["a", "b", "b", "c"]
 
@@ -189,8 +190,8 @@ def test_restart_from_the_beginning_with_other_parameters(place: Place) -> None:
     place.push("w", shell("a", f"echo ${{word}} >> {place.folder}/out"), params=params)
     first = place.run("w")
     with pytest.raises(UserError, match="nothing is left to run"):
-        place.orchestrator.restart(first.id)
-    again = place.orchestrator.restart(first.id, restart=RestartFrom.BEGINNING, params={"word": "two"})
+        place.operations.runs.restart(first.id)
+    again = place.operations.runs.restart(first.id, restart=RestartFrom.BEGINNING, params={"word": "two"})
     assert place.finish(again).status is SUCCEEDED
     assert place.lines() == ["one", "two"]
 
@@ -201,7 +202,7 @@ def test_what_is_evaluated_again_at_a_restart(place: Place) -> None:
     params = {"kept": clock, "immutable": {**clock, "mode": "immutable"}}
     place.push("w", shell("a", f"echo ${{kept}} ${{immutable}} >> {place.folder}/out"), params=params)
     first = place.run("w")
-    place.finish(place.orchestrator.restart(first.id, restart=RestartFrom.BEGINNING))
+    place.finish(place.operations.runs.restart(first.id, restart=RestartFrom.BEGINNING))
     (kept, before), (still, after) = (map(int, line.split()) for line in place.lines())
     assert kept == still
     assert before < after
@@ -216,14 +217,14 @@ def test_restart_from_a_step(place: Place) -> None:
         ),
     )
     first = place.run("w")
-    assert place.finish(place.orchestrator.restart(first.id, restart=RestartFrom.STEP, step="b")).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(first.id, restart=RestartFrom.STEP, step="b")).status is SUCCEEDED
     assert place.lines() == ["a", "b", "c", "b", "c"]
 
 
 def test_restart_that_skips(place: Place) -> None:
     place.push("w", shell("a", "exit 1", "b", retry_policy=NO_RETRY), noop("b"))
     failed = place.run("w")
-    assert place.finish(place.orchestrator.restart(failed.id, skip=["a"])).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(failed.id, skip=["a"])).status is SUCCEEDED
     assert place.statuses() == {"a": "SKIPPED", "b": "SUCCEEDED"}
 
 
@@ -238,7 +239,7 @@ def test_a_skipped_step_waits_for_its_turn(place: Place, restart: RestartFrom) -
     place.push("w", *steps)
     failed = place.run("w")
     (place.folder / "mended").touch()
-    assert place.finish(place.orchestrator.restart(failed.id, restart=restart, skip=["b"])).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(failed.id, restart=restart, skip=["b"])).status is SUCCEEDED
     assert place.statuses() == {"a": "SUCCEEDED", "b": "SKIPPED", "c": "SUCCEEDED"}
     assert place.lines() == ["a", "a", "c"]
 
@@ -246,7 +247,7 @@ def test_a_skipped_step_waits_for_its_turn(place: Place, restart: RestartFrom) -
 def test_restart_that_skips_all_that_is_left(place: Place) -> None:
     place.push("w", noop("a", "b"), shell("b", "exit 1", retry_policy=NO_RETRY))
     failed = place.run("w")
-    restarted = place.orchestrator.restart(failed.id, skip=["b"])
+    restarted = place.operations.runs.restart(failed.id, skip=["b"])
     assert restarted.status is SUCCEEDED
     assert place.statuses() == {"a": "SUCCEEDED", "b": "SKIPPED"}
     assert place.run("w").number == 2
@@ -264,7 +265,7 @@ def test_restart_of_failed_iterations(place: Place) -> None:
     failed = place.run("w")
     assert (failed.status, place.lines()) == (FAILED, ["1", "2"])
     (place.folder / "mended").touch()
-    assert place.finish(place.orchestrator.restart(failed.id)).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(failed.id)).status is SUCCEEDED
     assert place.lines() == ["1", "2", "2", "3"]
 
 
@@ -279,14 +280,14 @@ def test_restart_of_a_subworkflow_that_failed(either_place: Place) -> None:
     place.push("w", subworkflow("sub", "child"), params={"word": {"type": "STRING", "value": "bad"}})
     failed = place.run("w")
     assert failed.status is FAILED
-    assert place.finish(place.orchestrator.restart(failed.id)).status is FAILED
-    again = place.orchestrator.restart(failed.id, params={"word": "good"})
+    assert place.finish(place.operations.runs.restart(failed.id)).status is FAILED
+    again = place.operations.runs.restart(failed.id, params={"word": "good"})
     assert place.finish(again).status is SUCCEEDED
     assert place.lines() == ["first", "good"]
-    child = place.orchestrator.run("child/1")
+    child = place.operations.runs.get("child/1")
     assert (child.status, child.attempt) == (SUCCEEDED, 3)
 
-    anew = place.orchestrator.restart(failed.id, restart=RestartFrom.BEGINNING)
+    anew = place.operations.runs.restart(failed.id, restart=RestartFrom.BEGINNING)
     assert place.finish(anew).status is SUCCEEDED
     assert place.lines() == ["first", "good", "first", "good"]
     assert place.steps(again)["sub"].run == "child/2"
@@ -296,14 +297,14 @@ def test_only_an_ended_run_is_restarted(place: Place) -> None:
     place.push("w", noop("a"))
     run = place.start("w")
     with pytest.raises(UserError, match="only a run that has ended"):
-        place.orchestrator.restart(run.id)
+        place.operations.runs.restart(run.id)
     place.finish(run)
     with pytest.raises(UserError, match="has ended: it is SUCCEEDED"):
-        place.orchestrator.end(run.id, Ending.STOP)
+        place.operations.runs.stop(run.id)
 
 
 def statuses_of_runs(place: Place) -> list[str]:
-    return [run.status.value for run in reversed(place.orchestrator.list_runs("w"))]
+    return [run.status.value for run in reversed(place.operations.runs.list("w"))]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_run_strategies(place: Place, strategy: object, expected: list[str]) -> 
     for _ in range(3):
         place.start("w")
     assert statuses_of_runs(place) == expected
-    place.orchestrator.work()
+    place.operations.runs.work()
     assert all(status in ("SUCCEEDED", "STOPPED") for status in statuses_of_runs(place))
 
 
@@ -334,8 +335,8 @@ def test_a_failure_blocks_those_behind_it(place: Place) -> None:
     second = place.start("w")
     assert (first.status, second.status.value) == (FAILED, "CREATED")
     (place.folder / "mended").touch()
-    place.finish(place.orchestrator.restart(first.id))
-    place.orchestrator.work()
+    place.finish(place.operations.runs.restart(first.id))
+    place.operations.runs.work()
     assert statuses_of_runs(place) == ["SUCCEEDED", "SUCCEEDED"]
 
 
@@ -346,33 +347,33 @@ def test_a_limit_on_a_tag(place: Place) -> None:
         f" sleep 0.3; rm {place.folder}/at-work-${{i}}"
     )
     place.push("w", foreach("each", list(range(6)), [shell("x", count, tags=["scarce"])], concurrency=6))
-    place.orchestrator.set_limit("scarce", 2)
+    place.operations.admin.set_limit("scarce", 2)
     assert place.run("w").status is SUCCEEDED
     assert max(map(int, place.lines())) <= 2
-    assert place.orchestrator.limits() == [("scarce", 2, 0)]
+    assert place.operations.admin.limits().items == (Limit("scarce", 2, 0),)
 
 
 def test_the_same_key_is_the_same_run(either_place: Place) -> None:
     place = either_place
     place.push("w", noop("a"), params={"n": long(1)})
-    first = place.orchestrator.start("w", {"n": 2}, idempotency_key="k")
-    again = place.orchestrator.start("w", {"n": "2"}, idempotency_key="k")
+    first = place.operations.runs.start("w", {"n": 2}, idempotency_key="k")
+    again = place.operations.runs.start("w", {"n": "2"}, idempotency_key="k")
     assert (again.id, again.is_repeated, first.is_repeated) == (first.id, True, False)
     with pytest.raises(UserError, match="with other parameters"):
-        place.orchestrator.start("w", {"n": 3}, idempotency_key="k")
+        place.operations.runs.start("w", {"n": 3}, idempotency_key="k")
 
 
 def test_versions(place: Place) -> None:
     place.push("w", noop("a"))
     place.push("w", noop("a"))
     place.push("w", noop("a"), noop("b"))
-    assert [found["version"] for found in place.orchestrator.versions.of("w")] == [2, 1]
-    place.orchestrator.versions.activate("w", "1")
+    assert [found.version for found in place.operations.workflows.versions("w")] == [2, 1]
+    place.operations.workflows.activate("w", "1")
     place.run("w")
     assert set(place.statuses()) == {"a"}
     with pytest.raises(UnknownName, match="has no version 7"):
-        place.orchestrator.start("w", version="7")
-    place.orchestrator.versions.delete("w")
+        place.operations.runs.start("w", version="7")
+    place.operations.workflows.delete("w")
     with pytest.raises(UnknownName, match="There is no workflow 'w'"):
         place.start("w")
     place.push("w", noop("a"))
@@ -403,7 +404,7 @@ def test_a_loop_is_run_again_as_a_whole_if_what_is_before_it_is(place: Place, re
     (place.folder / "given").write_text("new")
     (place.folder / "go").touch()
     step = "given" if restart is RestartFrom.STEP else None
-    assert place.finish(place.orchestrator.restart(first.id, restart=restart, step=step)).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(first.id, restart=restart, step=step)).status is SUCCEEDED
     assert place.lines() == ["1 old", "2 old", "1 new", "2 new"]
 
 
@@ -412,10 +413,10 @@ def test_a_restart_at_a_step_that_was_not_reached(place: Place) -> None:
     failing = shell("b", "exit 1", "c", retry_policy={"error_retry_limit": 0})
     assert place.do(shell("a", "true", "b"), failing, shell("c", "true")).status is FAILED
     with pytest.raises(UserError, match="has not reached step 'c'"):
-        place.orchestrator.restart("w", restart=RestartFrom.STEP, step="c")
-    assert place.finish(place.orchestrator.restart("w", restart=RestartFrom.STEP, step="b")).status is FAILED
+        place.operations.runs.restart("w", restart=RestartFrom.STEP, step="c")
+    assert place.finish(place.operations.runs.restart("w", restart=RestartFrom.STEP, step="b")).status is FAILED
     with pytest.raises(UserError, match="has not reached step 'c'"):
-        place.orchestrator.restart("w", restart=RestartFrom.STEP, step="c")
+        place.operations.runs.restart("w", restart=RestartFrom.STEP, step="c")
 
 
 def line(place: Place, name: str, *then: str) -> Json:
@@ -428,7 +429,7 @@ def failing(name: str, *then: str) -> Json:
 
 
 def resumed(place: Place, run: RunView, **how: Any) -> RunView:
-    return place.finish(place.orchestrator.restart(run.id, version="latest", **how))
+    return place.finish(place.operations.runs.restart(run.id, version="latest", **how))
 
 
 def test_restart_with_the_newest_version(either_place: Place) -> None:
@@ -437,7 +438,7 @@ def test_restart_with_the_newest_version(either_place: Place) -> None:
     place.push("w", line(place, "a", "b"), failing("b", "c"), line(place, "c"))
     failed = place.run("w")
     place.push("w", line(place, "a", "b"), line(place, "b", "new"), line(place, "new", "c"), line(place, "c"))
-    assert place.finish(place.orchestrator.restart(failed.id)).status is FAILED
+    assert place.finish(place.operations.runs.restart(failed.id)).status is FAILED
     again = resumed(place, failed)
     assert (again.status, again.version, again.number) == (SUCCEEDED, 2, 1)
     assert place.lines() == ["a", "b", "new", "c"]
@@ -543,7 +544,7 @@ def test_a_version_that_would_not_have_come_so_far_is_refused(place: Place) -> N
         with pytest.raises(UserError, match=said) as refused:
             resumed(place, failed)
         assert f"dalsegno restart w/1 --version {version} --from beginning" in (refused.value.hint or "")
-        unchanged = place.orchestrator.run(failed.id)
+        unchanged = place.operations.runs.get(failed.id)
         assert (unchanged.status, unchanged.version, unchanged.attempt) == (FAILED, 1, 1)
         assert place.statuses(failed) == {"a": "SUCCEEDED", "b": "SUCCEEDED", "c": "FATALLY_FAILED"}
     again = resumed(place, failed, restart=RestartFrom.BEGINNING)
@@ -566,10 +567,10 @@ def test_subworkflows_follow_to_their_active_version(either_place: Place) -> Non
     place.push("w", subworkflow("sub", "child"))
     failed = place.run("w")
     place.push("leaf", line(place, "x", "y"), line(place, "y"))
-    assert place.finish(place.orchestrator.restart(failed.id)).status is FAILED
+    assert place.finish(place.operations.runs.restart(failed.id)).status is FAILED
     assert resumed(place, failed).status is SUCCEEDED
     assert place.lines() == ["x", "y"]
-    assert [(run.number, run.version) for run in place.orchestrator.list_runs("leaf")] == [(1, 2)]
+    assert [(run.number, run.version) for run in place.operations.runs.list("leaf")] == [(1, 2)]
 
 
 def test_a_subworkflow_that_cannot_follow_fails_its_step(place: Place) -> None:
@@ -588,8 +589,8 @@ def test_versions_that_a_restart_names(place: Place) -> None:
     place.push("w", failing("a"))
     failed = place.run("w")
     with pytest.raises(UnknownName, match="has no version 7"):
-        place.orchestrator.restart(failed.id, version="7")
+        place.operations.runs.restart(failed.id, version="7")
     place.push("w", line(place, "a"))
-    place.orchestrator.versions.activate("w", "1")
-    assert place.finish(place.orchestrator.restart(failed.id, version="active")).status is FAILED
-    assert place.finish(place.orchestrator.restart(failed.id, version="2")).status is SUCCEEDED
+    place.operations.workflows.activate("w", "1")
+    assert place.finish(place.operations.runs.restart(failed.id, version="active")).status is FAILED
+    assert place.finish(place.operations.runs.restart(failed.id, version="2")).status is SUCCEEDED

@@ -61,19 +61,19 @@ def check(folder: Path, workflow_id: str) -> None:
     """What holds once everything that was started has ended."""
     place = Place.at(folder)
     try:
-        run = place.orchestrator.run(workflow_id)
+        run = place.operations.runs.get(workflow_id)
         assert run.status is SUCCEEDED, (run, place.statuses(workflow_id))
-        assert run.number == len(place.orchestrator.list_runs(workflow_id))
+        assert run.number == len(place.operations.runs.list(workflow_id))
         assert Counter(place.lines()) == EXPECTED[workflow_id]
         assert set(place.statuses(workflow_id).values()) == {"SUCCEEDED"}
         assert left_behind(folder) == []
     finally:
-        place.orchestrator.close()
+        place.operations.close()
 
 
 def crash_and_go_on(folder: Path, workflow_id: str, *, kill_at: int) -> bool:
     folder.mkdir()
-    pushed(folder).orchestrator.close()
+    pushed(folder).operations.close()
     was_killed = killed_at(kill_at, start_and_work, str(folder), workflow_id)
     # Whoever asked did not hear an answer, and asks again with the same key.
     killed_at(NEVER, start_and_work, str(folder), workflow_id)
@@ -99,7 +99,7 @@ def test_killed_at_some_moments_of_a_larger_run(tmp_path: Path) -> None:
 
 def test_killed_again_and_again(tmp_path: Path) -> None:
     """Every process that takes over is killed as well, a little later each time."""
-    pushed(tmp_path).orchestrator.close()
+    pushed(tmp_path).operations.close()
     kill_at = 40
     while killed_at(kill_at, start_and_work, str(tmp_path), LARGE):
         kill_at += 40

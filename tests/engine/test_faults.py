@@ -28,17 +28,17 @@ def test_a_clock_that_jumps(place: Place, jump: timedelta, timeout: str) -> None
     def clock() -> datetime:
         return datetime.now(UTC) + shift
 
-    place.orchestrator.clock = clock
+    place.use_clock(clock)
     body = [shell("x", f"echo ${{i}} >> {place.folder}/out; sleep 0.3", timeout=timeout)]
     place.push("w", foreach("each", list(range(8)), body, "end", concurrency=2), noop("end"))
     run = place.start("w")
-    thread = threading.Thread(target=place.orchestrator.finish, args=(run.id,))
+    thread = threading.Thread(target=place.operations.runs.finish, args=(run.id,))
     thread.start()
     while len(place.lines()) < 3:
         time.sleep(0.02)
     shift = jump
     thread.join(60)
-    assert place.orchestrator.run(run.id).status is SUCCEEDED
+    assert place.operations.runs.get(run.id).status is SUCCEEDED
     assert sorted(place.lines()) == [str(number) for number in range(8)]
 
 
@@ -59,16 +59,16 @@ def test_a_store_that_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     place = Place.at(tmp_path)
     place.push("w", shell("a", f"echo a >> {tmp_path}/out; sleep 0.5", "b"), shell("b", f"echo b >> {tmp_path}/out"))
     run = place.start("w")
-    thread = threading.Thread(target=place.orchestrator.finish, args=(run.id,))
+    thread = threading.Thread(target=place.operations.runs.finish, args=(run.id,))
     thread.start()
     while place.lines() != ["a"]:
         time.sleep(0.02)
     with locked(tmp_path / ".dalsegno" / "dalsegno.db"):
         time.sleep(2)
     thread.join(60)
-    assert place.orchestrator.run(run.id).status is SUCCEEDED
+    assert place.operations.runs.get(run.id).status is SUCCEEDED
     assert place.lines() == ["a", "b"]
-    place.orchestrator.close()
+    place.operations.close()
 
 
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     place = Place.at(tmp_path)
     place.push("w", shell("a", f"echo a >> {tmp_path}/out; sleep 0.5", "b"), shell("b", f"echo b >> {tmp_path}/out"))
     run = place.start("w")
-    thread = threading.Thread(target=place.orchestrator.finish, args=(run.id,))
+    thread = threading.Thread(target=place.operations.runs.finish, args=(run.id,))
     thread.start()
     while place.lines() != ["a"]:
         time.sleep(0.02)
@@ -100,6 +100,6 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert place.lines() == ["a"]
     is_full.clear()
     thread.join(60)
-    assert place.orchestrator.run(run.id).status is SUCCEEDED
+    assert place.operations.runs.get(run.id).status is SUCCEEDED
     assert place.lines() == ["a", "b"]
-    place.orchestrator.close()
+    place.operations.close()

@@ -178,7 +178,7 @@ def test_subworkflow_that_nobody_waits_for(place: Place) -> None:
     place.push("child", shell("c", f"sleep 1; echo child >> {place.folder}/out"))
     place.push("w", subworkflow("sub", "child", sync=False))
     assert place.run("w").status is SUCCEEDED
-    place.orchestrator.work()
+    place.operations.runs.work()
     assert place.lines() == ["child"]
 
 

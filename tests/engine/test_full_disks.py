@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dalsegno.engine.jobs_folder import JobsFolder
-from dalsegno.model.runs import Ending
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.callers import local_caller
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.service import Role, Service
 from dalsegno.settings import load
 from dalsegno.steps.attempt_log import AttemptLog
@@ -33,7 +33,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 @contextmanager
 def node(place: Place, name: str, jobs_folder: Path) -> Iterator[Service]:
     """A node that works on the runs of a place, with a folder of its own for jobs."""
-    url = place.orchestrator.settings.store
+    url = place.operations.settings.store
     settings = load(
         working_folder=place.folder, environment={}, store=url, jobs_folder=str(jobs_folder), machine=name, workers=4
     )
@@ -48,8 +48,8 @@ def node(place: Place, name: str, jobs_folder: Path) -> Iterator[Service]:
             thread.join(60)
 
 
-def ended_well(orchestrator: Orchestrator, runs: list[str]) -> bool:
-    found = [orchestrator.run(run) for run in runs]
+def ended_well(operations: Operations, runs: list[str]) -> bool:
+    found = [operations.runs.get(run) for run in runs]
     assert not [run.reason for run in found if run.status.is_final and run.status is not SUCCEEDED]
     return all(run.status.is_final for run in found)
 
@@ -77,18 +77,18 @@ def test_the_runs_of_others_do_not_fail(
     with node(place, "full", disk.folder) as full:
         # It has found its folder well, and goes on to believe that for a moment.
         runs = start(2)
-        until(lambda: ended_well(place.orchestrator, runs), 60)
+        until(lambda: ended_well(place.operations, runs), 60)
         disk.fill()
         with node(place, "healthy", tmp_path / "healthy"):
             runs = start(20)
-            until(lambda: ended_well(place.orchestrator, runs), 60)
+            until(lambda: ended_well(place.operations, runs), 60)
         runs = start(3)
         until(lambda: full.problems() != [])
         assert "jobs folder" in full.problems()[0]
         assert str(disk.folder) not in full.problems()[0], "anybody may read it"
-        assert not any(place.orchestrator.run(run).status.is_final for run in runs)
+        assert not any(place.operations.runs.get(run).status.is_final for run in runs)
         disk.free()
-        until(lambda: ended_well(place.orchestrator, runs), 60)
+        until(lambda: ended_well(place.operations, runs), 60)
         until(lambda: full.problems() == [])
     assert sorted(map(int, place.lines())) == list(range(started))
     said = [record.message for record in caplog.records if "claims" in record.message]
@@ -102,16 +102,16 @@ def test_a_job_that_fails_on_a_full_disk(place: Place, disk: SmallDisk) -> None:
             "no disk can be mounted here, and without one a folder that cannot be written cannot be read either"
         )
     settings = load(working_folder=place.folder, environment={}, jobs_folder=str(disk.folder))
-    orchestrator = Orchestrator(settings, place.orchestrator.store)
+    operations = Operations(place.operations.store, settings, local_caller())
     place.push("w", shell("s", f"touch {place.folder}/began; sleep 1; exit 1", retry_policy={"error_retry_limit": 0}))
     run = place.start("w")
-    thread = threading.Thread(target=orchestrator.finish, args=(run.id,))
+    thread = threading.Thread(target=operations.runs.finish, args=(run.id,))
     thread.start()
     until((place.folder / "began").exists)
     disk.fill()
     until(lambda: place.statuses(run).get("s") == "PLATFORM_FAILED")
     assert "could not be written" in str(place.steps(run)["s"].failure)
-    place.orchestrator.end(run.id, Ending.KILL)
+    place.operations.runs.kill(run.id)
     disk.free()
     thread.join(30)
 

@@ -27,7 +27,7 @@ TARGET = "db.plays_icdc"
 
 @pytest.fixture
 def lake(place: Place) -> Iterator[Lake]:
-    with Lake.open(place.orchestrator.settings) as opened:
+    with Lake.open(place.operations.settings) as opened:
         opened.catalog("lake").pyiceberg.create_namespace("db")
         opened.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
         yield opened
@@ -130,7 +130,7 @@ def test_a_capture_that_was_given_up_fails_the_run(place: Place, lake: Lake) -> 
     assert place.statuses() == {"capture": "FATALLY_FAILED", "write": "SUCCEEDED"}
     assert not lake.checkpoints("w")
     # Restarted, it captures anew, and what comes after the capture is run again.
-    assert place.finish(place.orchestrator.restart(run.id, restart=RestartFrom.INCOMPLETE)).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(run.id, restart=RestartFrom.INCOMPLETE)).status is SUCCEEDED
     assert place.lines() == [pending.id, lake.store.captures()[0].id]
     assert at_head(lake)
 
@@ -253,7 +253,7 @@ workflow:
       dependsOn: capture
 """
     append(lake, 4, 5)
-    pushed = place.orchestrator.push(text_)
+    pushed = place.operations.workflows.push(text_)
     assert place.run(pushed.workflow_id).status is SUCCEEDED
     assert place.lines() == ["4 lake.db.plays"]
     assert [mark.consumer for mark in lake.checkpoints()] == ["somebody"]
@@ -277,8 +277,8 @@ def test_killed_at_some_moments(tmp_path: Path) -> None:
         folder.mkdir()
         place = Place.at(folder)
         place.push("w", icdc("write"), job(place, script=NAMED))
-        place.orchestrator.close()
-        with Lake.open(place.orchestrator.settings) as lake:
+        place.operations.close()
+        with Lake.open(place.operations.settings) as lake:
             lake.catalog("lake").pyiceberg.create_namespace("db")
             lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
             append(lake, 1, 2, 3)

@@ -31,7 +31,7 @@ NO_RETRY = {"error_retry_limit": 0}
 
 @pytest.fixture
 def lake(either_place: Place) -> Iterator[Lake]:
-    with Lake.open(either_place.orchestrator.settings) as opened:
+    with Lake.open(either_place.operations.settings) as opened:
         opened.catalog("lake").pyiceberg.create_namespace("db")
         opened.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
         yield opened
@@ -121,29 +121,29 @@ def test_predicates_reach_later_steps(either_place: Place, lake: Lake) -> None:
     ("word", "status", "lines"), [("skip", SUCCEEDED, []), ("continue", SUCCEEDED, ["0"]), ("fail", FAILED, [])]
 )
 def test_when_there_is_nothing_new(place: Place, word: str, status: object, lines: list[str]) -> None:
-    with Lake.open(place.orchestrator.settings) as lake:
+    with Lake.open(place.operations.settings) as lake:
         lake.catalog("lake").pyiceberg.create_namespace("db")
         lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
     place.push("w", capture("write", when_nothing_new=word), job(place, "commit"), commit())
     assert place.run("w").status is status
     assert place.lines() == lines
     assert place.statuses()["write"] == {"skip": "UNSATISFIED", "continue": "SUCCEEDED"}.get(word, "NOT_CREATED")
-    shown = run_text.tree(place.orchestrator.run("w"), place.orchestrator.steps("w"), place.orchestrator.clock())
+    shown = run_text.tree(place.operations.runs.get("w"), place.operations.runs.steps("w"), place.operations.clock())
     assert ("∅ write  Shell  UNSATISFIED  nothing new\n" in shown) is (word == "skip")
     assert shown.count("nothing new") == {"skip": 3, "continue": 0}.get(word, 2)
     assert ("SUCCEEDED  nothing new" in shown.splitlines()[0]) is (word == "skip")
-    listed = run_text.runs(place.orchestrator.list_runs("w"))
+    listed = run_text.runs(place.operations.runs.list("w"))
     assert ("nothing new" in listed) is (word != "continue")
 
 
 def test_nothing_new_stays_nothing_new_in_another_version(place: Place) -> None:
-    with Lake.open(place.orchestrator.settings) as lake:
+    with Lake.open(place.operations.settings) as lake:
         lake.catalog("lake").pyiceberg.create_namespace("db")
         lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
     place.push("w", capture("write"), job(place, "commit"), commit(), shell("other", "false", retry_policy=NO_RETRY))
     failed = place.run("w")
     place.push("w", capture("write", "more"), job(place, "commit"), commit(), shell("more", "true"), noop("other"))
-    assert place.finish(place.orchestrator.restart(failed.id, version="latest")).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(failed.id, version="latest")).status is SUCCEEDED
     assert place.statuses() == {
         "capture": "SUCCEEDED",
         "write": "UNSATISFIED",
@@ -178,10 +178,10 @@ def test_a_restarted_run_goes_on_with_its_capture(either_place: Place, lake: Lak
     failed = place.run("w")
     append(lake, 2)
     (place.folder / "good").touch()
-    assert place.finish(place.orchestrator.restart(failed.id)).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(failed.id)).status is SUCCEEDED
     assert place.lines() == ["1"]
     # From the beginning it captures again, and finds what has come since.
-    again = place.orchestrator.restart(failed.id, restart=RestartFrom.BEGINNING)
+    again = place.operations.runs.restart(failed.id, restart=RestartFrom.BEGINNING)
     assert place.finish(again).status is SUCCEEDED
     assert place.lines() == ["1", "1"]
 
@@ -226,9 +226,9 @@ def test_runs_at_the_same_time_do_not_share_a_capture(either_place: Place, lake:
     append(lake, 1)
     with going_on(place, place.start("w")) as ended:
         until((place.folder / "at").exists)
-        other = Place.at(place.folder, place.orchestrator.settings.store)
+        other = Place.at(place.folder, place.operations.settings.store)
         second = other.run("w")
-        other.orchestrator.close()
+        other.operations.close()
         assert second.status is FAILED
         assert "is being processed by run w/1, which has not ended" in (second.reason or "")
         (place.folder / "go").touch()
@@ -258,13 +258,13 @@ def test_what_a_step_of_a_subworkflow_processes(either_place: Place, lake: Lake)
     append(lake, 1)
     assert place.run("w").status is SUCCEEDED
     [done] = lake.store.captures()
-    orchestrator, found = place.orchestrator, set()
+    operations, found = place.operations, set()
     for number in (1, 2):
-        with orchestrator.store.database.reading() as connection:
+        with operations.store.database.reading() as connection:
             row = run_queries.numbered(connection, "child", number)
         assert row is not None
-        blueprint = orchestrator.versions.named("child", "active")
-        consumed = consumed_by(orchestrator.store, orchestrator.versions, row, blueprint, row["id"], "inside")
+        blueprint = operations.machinery.versions.named("child", "active")
+        consumed = consumed_by(operations.store, operations.machinery.versions, row, blueprint, row["id"], "inside")
         assert [each.id for each in consumed.captures] == [done.id]
         found.add(consumed.place)
     assert len(found) == 2
@@ -279,8 +279,8 @@ def test_killed_at_some_moments(tmp_path: Path) -> None:
         folder.mkdir()
         place = Place.at(folder)
         place.push("w", capture("write"), job(place, "commit"), commit())
-        place.orchestrator.close()
-        with Lake.open(place.orchestrator.settings) as lake:
+        place.operations.close()
+        with Lake.open(place.operations.settings) as lake:
             lake.catalog("lake").pyiceberg.create_namespace("db")
             lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
             append(lake, 1, 2, 3)
@@ -296,7 +296,7 @@ def test_killed_at_some_moments(tmp_path: Path) -> None:
 
 def test_ranges_over_several_tables(place: Place) -> None:
     """Numbers are compared as numbers; where the tables do not agree on what a column is, nothing is told."""
-    with Lake.open(place.orchestrator.settings) as lake:
+    with Lake.open(place.operations.settings) as lake:
         catalog = lake.catalog("lake").pyiceberg
         catalog.create_namespace("db")
         for table, price, code in (("sold", "9.50", 7), ("returned", "10.00", "seven")):

@@ -69,7 +69,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
 
 @pytest.fixture
 def lake(place: Place) -> Iterator[Lake]:
-    with Lake.open(place.orchestrator.settings) as opened:
+    with Lake.open(place.operations.settings) as opened:
         opened.catalog("lake").pyiceberg.create_namespace("db")
         for name in ("db.plays", "db.copies"):
             opened.catalog("lake").pyiceberg.create_table(name, SCHEMA)
@@ -278,11 +278,11 @@ def test_a_restart_with_another_version_does_not_write_again(place: Place, lake:
     renamed["step"]["id"] = "load"
     for restart in (RestartFrom.INCOMPLETE, RestartFrom.BEGINNING):
         place.push("w", capture("load"), renamed, commit())
-        again = place.finish(place.orchestrator.restart(failed.id, version="latest", restart=restart))
+        again = place.finish(place.operations.runs.restart(failed.id, version="latest", restart=restart))
         assert (again.status, ids(lake)) == (FAILED, [1])
         assert "the work of step 'write' of w was begun" in (again.reason or "")
     place.push("w", capture("write"), python(place, COPY, "commit"), commit())
-    assert place.finish(place.orchestrator.restart(failed.id, version="latest")).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(failed.id, version="latest")).status is SUCCEEDED
     assert ids(lake) == [1]
     assert not lake.store.captures(pending_only=True)
 
@@ -294,7 +294,7 @@ def test_a_capture_that_is_another_one_is_not_taken_over(place: Place, lake: Lak
     failed = place.run("w")
     place.push("w", capture("write", tables=("db.copies",)), python(place, COPY, "commit"), commit())
     with pytest.raises(UserError, match="'capture' has completed, and captures or commits something else"):
-        place.orchestrator.restart(failed.id, version="latest")
+        place.operations.runs.restart(failed.id, version="latest")
 
 
 def test_iterations_write_each_their_own(place: Place, lake: Lake) -> None:
@@ -322,7 +322,7 @@ def test_a_job_that_forgets_the_stamp_is_not_tried_again(place: Place, lake: Lak
 def session(place: Place, spark: SparkSession) -> SparkSession:
     """A session of its own, which knows the catalog of the place."""
     session = spark.newSession()
-    known, prefix = catalog_conf(place.orchestrator.settings).items(), "spark.sql.catalog.lake."
+    known, prefix = catalog_conf(place.operations.settings).items(), "spark.sql.catalog.lake."
     add_catalog(session, "lake", {key.removeprefix(prefix): value for key, value in known if key.startswith(prefix)})
     return session
 

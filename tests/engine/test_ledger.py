@@ -12,8 +12,8 @@ from tests.engine.support import STOPPED, SUCCEEDED, Place, foreach, noop, shell
 
 
 def joined(place: Place, run: RunView) -> Engine:
-    engine = place.orchestrator.engine([run.id])
-    engine.node.join(place.orchestrator.clock())
+    engine = place.operations.machinery.engine([run.id])
+    engine.node.join(place.operations.clock())
     return engine
 
 
@@ -21,7 +21,7 @@ def test_a_limit_holds_for_all_that_one_transaction_claims(place: Place) -> None
     place.push("w", *(shell(f"s{number}", "true") for number in range(5)), properties={"step_concurrency": 1})
     run = place.start("w")
     engine = joined(place, run)
-    recorded = engine.ledger.claim_due(place.orchestrator.clock(), capacity=3)
+    recorded = engine.ledger.claim_due(place.operations.clock(), capacity=3)
     assert len(recorded.claims) == 1
     # To look again at once would change nothing.
     assert not recorded.has_backlog
@@ -31,7 +31,7 @@ def test_no_more_is_claimed_than_there_is_room_for(place: Place) -> None:
     place.push("w", *(noop(f"s{number}") for number in range(5)))
     run = place.start("w")
     engine = joined(place, run)
-    now = place.orchestrator.clock()
+    now = place.operations.clock()
     first, second = (engine.ledger.claim_due(now, capacity=3) for _ in range(2))
     assert [len(each.claims) for each in (first, second)] == [3, 2]
     assert [each.has_backlog for each in (first, second)] == [True, False]
@@ -42,11 +42,11 @@ def test_no_more_is_claimed_than_there_is_room_for(place: Place) -> None:
 def test_every_run_is_ended_that_was_asked_to(place: Place) -> None:
     place.push("w", noop("a"), properties={"run_strategy": {"rule": "PARALLEL", "workflow_concurrency": 5}})
     started = [place.start("w") for _ in range(3)]
-    with place.orchestrator.store.database.writing() as connection:
+    with place.operations.store.database.writing() as connection:
         for run in started:
-            runs.send(connection, run.id, EndRun(Ending.STOP), place.orchestrator.clock())
-    place.orchestrator.deliver()
-    assert {place.orchestrator.run(run.id).status for run in started} == {STOPPED}
+            runs.send(connection, run.id, EndRun(Ending.STOP), place.operations.clock())
+    place.operations.machinery.deliver()
+    assert {place.operations.runs.get(run.id).status for run in started} == {STOPPED}
 
 
 def test_what_has_ended_is_not_remembered(place: Place) -> None:
@@ -55,9 +55,9 @@ def test_what_has_ended_is_not_remembered(place: Place) -> None:
     inner["foreach"]["params"] = {"loop_params": {"type": "MAP", "value": numbers}}
     place.push("w", foreach("outer", list(range(30)), [inner], concurrency=2))
     run = place.start("w")
-    engine = place.orchestrator.engine([run.id])
+    engine = place.operations.machinery.engine([run.id])
     most = _most_remembered(engine, run.id)
-    assert place.orchestrator.run(run.id).status is SUCCEEDED
+    assert place.operations.runs.get(run.id).status is SUCCEEDED
     # Two iterations at a time, of two each, in the run itself: not all of the thirty that there were.
     assert max(most.values()) <= 7, most
 
@@ -73,11 +73,11 @@ def test_what_another_process_ended_is_not_remembered_for_ever(either_place: Pla
 
     def remembered_after(later: float) -> set[str]:
         seconds[0] += later
-        ledger.claim_due(place.orchestrator.clock(), capacity=10)
+        ledger.claim_due(place.operations.clock(), capacity=10)
         return set(ledger._known)
 
     assert remembered_after(0) == {first.id}
-    place.orchestrator.end(first.id, Ending.KILL)
+    place.operations.runs.kill(first.id)
     second = place.start("w")
     assert remembered_after(KEPT_SECONDS - 1) == {first.id, second.id}
     assert remembered_after(2) == {second.id}

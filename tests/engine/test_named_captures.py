@@ -59,7 +59,7 @@ def test_which_one_is_meant(place: Place, lake: Lake) -> None:
     )
     append(lake, 1)
     append(lake, 2, table="db.members")
-    assert place.run("w").status is SUCCEEDED, place.orchestrator.run("w").reason
+    assert place.run("w").status is SUCCEEDED, place.operations.runs.get("w").reason
     assert place.lines() == [*told(lake, 1), *told(lake, 0)]
 
 

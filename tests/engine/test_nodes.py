@@ -21,8 +21,9 @@ from dalsegno.engine.records import Claim, Report
 from dalsegno.model.messages import Admit
 from dalsegno.model.outcomes import Succeeded
 from dalsegno.model.runs import StepEnded
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.store import database, nodes, runs, waking
+from tests.callers import admin
 from tests.engine.support import SUCCEEDED, Place, noop, shell
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -47,9 +48,9 @@ class Member:
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
     def __post_init__(self) -> None:
-        self.node = Node(self.place.orchestrator.store, host=self.host, stopwatch=self.stopwatch)
+        self.node = Node(self.place.operations.store, host=self.host, stopwatch=self.stopwatch)
         self.node.join(NOW)
-        self.ledger = Ledger(self.place.orchestrator.store, self.node.id, self.place.orchestrator.versions)
+        self.ledger = Ledger(self.place.operations.store, self.node.id, self.place.operations.machinery.versions)
 
     def claim(self, capacity: int = 10) -> tuple[Claim, ...]:
         return self.ledger.claim_due(NOW, capacity=capacity).claims
@@ -65,20 +66,20 @@ class Member:
     def say_dead(self) -> None:
         """Let it look as if the process were gone."""
         boot = self.row()["process_began"].partition(" ")[0]
-        with self.place.orchestrator.store.database.writing() as connection:
+        with self.place.operations.store.database.writing() as connection:
             connection.exec_driver_sql(
                 f"UPDATE nodes SET process_began = '{boot} long ago' WHERE id = '{self.node.id}'"
             )
 
     def row(self) -> Any:
-        with self.place.orchestrator.store.database.reading() as connection:
+        with self.place.operations.store.database.reading() as connection:
             return next(row for row in nodes.node_rows(connection) if row["id"] == self.node.id)
 
     def is_over(self) -> bool:
         return self.node.membership is not None and self.node.membership.is_over
 
     def is_known(self) -> bool:
-        with self.place.orchestrator.store.database.reading() as connection:
+        with self.place.operations.store.database.reading() as connection:
             return self.node.id in {row["id"] for row in nodes.node_rows(connection)}
 
 
@@ -121,9 +122,9 @@ def test_a_node_of_an_earlier_version_is_alive_while_its_clock_goes_on(place: Pl
     old, other = Member(place, "there"), Member(place)
     old.claim()
     for number in range(20):
-        with place.orchestrator.store.database.writing() as connection:
+        with place.operations.store.database.writing() as connection:
             moment = 1_900_000_000_000_000 + number
-            text = str(moment) if place.orchestrator.store.database.is_sqlite else f"to_timestamp({moment} / 1000000.0)"
+            text = str(moment) if place.operations.store.database.is_sqlite else f"to_timestamp({moment} / 1000000.0)"
             connection.exec_driver_sql(f"UPDATE nodes SET seen_at = {text} WHERE id = '{old.node.id}'")
         assert other.look(5).lost == ()
     assert old.is_known()
@@ -213,7 +214,7 @@ def test_one_that_runs_some_runs_takes_steps_of_those(place: Place) -> None:
     dead.claim(3)
     dead.say_dead()
     assert near.look(roots=["another"]).left == ()
-    assert len(near.look(roots=[place.orchestrator.run("w").id]).left) == 3
+    assert len(near.look(roots=[place.operations.runs.get("w").id]).left) == 3
 
 
 def test_one_that_leaves_steps_is_as_good_as_dead(place: Place) -> None:
@@ -235,7 +236,7 @@ def test_machines_of_the_same_name_are_told_apart(postgres_place: Place) -> None
     place = begun(postgres_place)
     twin, near = Member(place), Member(place)
     twin.claim(3)
-    with place.orchestrator.store.database.writing() as connection:
+    with place.operations.store.database.writing() as connection:
         connection.exec_driver_sql(f"UPDATE nodes SET process_began = 'other 7' WHERE id = '{twin.node.id}'")
     seen = near.look(14)
     assert (seen.left, seen.lost) == ((), ())
@@ -265,16 +266,16 @@ def test_an_engine_that_was_cut_off_starts_over(either_place: Place) -> None:
     )
     run = place.start("w")
     stopwatch = Stopwatch()
-    place.orchestrator.node._stopwatch = stopwatch
-    first = place.orchestrator.node.id
-    thread = threading.Thread(target=place.orchestrator.finish, args=(run.id,))
+    place.operations.machinery.node._stopwatch = stopwatch
+    first = place.operations.machinery.node.id
+    thread = threading.Thread(target=place.operations.runs.finish, args=(run.id,))
     thread.start()
     wait_until(lambda: place.lines() == ["a"])
     stopwatch.seconds += 60
-    wait_until(lambda: place.orchestrator.node.id != first)
+    wait_until(lambda: place.operations.machinery.node.id != first)
     (place.folder / "go").touch()
     thread.join(60)
-    assert place.orchestrator.run(run.id).status is SUCCEEDED
+    assert place.operations.runs.get(run.id).status is SUCCEEDED
     assert place.lines() == ["a", "b"]
     assert [step.attempt for step in place.steps(run).values()] == [1, 1]
 
@@ -289,16 +290,16 @@ class TestWaking:
     def test_an_engine_hears_of_what_others_did(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("dalsegno.engine.engine.SAFETY_LOOK", 600)
         monkeypatch.setattr(listening, "_PAUSE_SECONDS", 0.05)
-        first = place.orchestrator
-        other = Orchestrator(first.settings, first.store, actor="bob")
-        engine, is_over = first.engine(), threading.Event()
+        first = place.operations
+        other = Operations(first.store, first.settings, admin("bob"))
+        engine, is_over = first.machinery.engine(), threading.Event()
         thread = threading.Thread(target=engine.run, args=(is_over.is_set,))
         thread.start()
         try:
             wait_until(lambda: engine._listener.is_listening)
             for _ in range(2):
-                run = other.start("w")
-                wait_until(lambda: other.run(run.id).status is SUCCEEDED)  # noqa: B023
+                run = other.runs.start("w")
+                wait_until(lambda: other.runs.get(run.id).status is SUCCEEDED)  # noqa: B023
                 with first.store.database.writing() as connection:
                     connection.exec_driver_sql(
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%%'"
@@ -311,7 +312,7 @@ class TestWaking:
             thread.join(30)
 
     def test_stores_of_one_database_do_not_wake_each_other(self, place: Place) -> None:
-        store = place.orchestrator.store
+        store = place.operations.store
         with waking.listening(store.database) as ear:
             with store.database.writing() as connection:
                 connection.exec_driver_sql("SET LOCAL search_path TO public")
@@ -338,15 +339,15 @@ class TestWaking:
         monkeypatch.setattr(waking, "new_engine", deaf)
         monkeypatch.setattr(listening, "_HEARD_SECONDS", 0.1)
         run = place.start("w")
-        engine = place.orchestrator.engine()
+        engine = place.operations.machinery.engine()
         engine.run_until_ended(run.id)
         assert not engine._listener.is_listening
-        assert place.orchestrator.run(run.id).status is SUCCEEDED
+        assert place.operations.runs.get(run.id).status is SUCCEEDED
 
 
 @pytest.mark.postgres
 def test_messages_that_somebody_is_acting_on_are_left_to_it(postgres_place: Place) -> None:
-    place, store = begun(postgres_place), postgres_place.orchestrator.store
+    place, store = begun(postgres_place), postgres_place.operations.store
     place.push("x", noop("a"))
     with store.database.writing() as connection:
         runs.send(connection, "r1", Admit("w"), NOW)
@@ -354,5 +355,5 @@ def test_messages_that_somebody_is_acting_on_are_left_to_it(postgres_place: Plac
     with store.database.writing() as connection:
         first = runs.messages(connection)[0]["id"]
         assert runs.forget_messages(connection, [first]) == [first]
-        assert place.orchestrator.ledger.deliver(NOW) is not None
-        assert place.orchestrator.ledger.deliver(NOW) is None
+        assert place.operations.machinery.ledger.deliver(NOW) is not None
+        assert place.operations.machinery.ledger.deliver(NOW) is None

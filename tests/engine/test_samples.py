@@ -26,7 +26,7 @@ ALL_SUCCEED = {
 
 def pushed(place: Place, *names: str) -> None:
     for name in names:
-        place.orchestrator.push_file(SAMPLES / f"{name}.json")
+        place.operations.workflows.push_file(SAMPLES / f"{name}.json")
 
 
 def param(place: Place, run: RunView | str, step: str, name: str) -> Any:
@@ -77,7 +77,7 @@ def test_subworkflows(place: Place) -> None:
     started = {step.id: step.run for step in place.steps(ended).values() if step.run}
     assert started == {"waits": "conditional/1", "forgets": "while/1", "explicit": "foreach/1"}
     assert place.statuses("conditional/1")["many"] == "SUCCEEDED"
-    assert place.orchestrator.run("while/1").status is SUCCEEDED
+    assert place.operations.runs.get("while/1").status is SUCCEEDED
 
 
 def test_a_retry_policy_that_names_what_is_not_there(place: Place, caplog: pytest.LogCaptureFixture) -> None:
@@ -93,7 +93,7 @@ def test_a_retry_policy_that_names_what_is_not_there(place: Place, caplog: pytes
 
 def statuses(place: Place, workflow_id: str) -> list[RunStatus]:
     """Oldest first."""
-    return [run.status for run in reversed(place.orchestrator.list_runs(workflow_id))]
+    return [run.status for run in reversed(place.operations.runs.list(workflow_id))]
 
 
 def test_sequential(place: Place) -> None:
@@ -113,10 +113,10 @@ def test_strict_sequential(place: Place) -> None:
     first = place.run("strict-sequential", n=1)
     second = place.start("strict-sequential", n=2)
     assert statuses(place, "strict-sequential") == [FAILED, RunStatus.CREATED]
-    waits_for = place.orchestrator.waits_for(second)
+    waits_for = place.operations.runs.waits_for(second)
     assert waits_for is not None and waits_for.id == first.id
     (place.folder / "bad").unlink()
-    place.orchestrator.restart(first.id)
+    place.operations.runs.restart(first.id)
     assert place.finish(first).status is SUCCEEDED
     assert place.finish(second).status is SUCCEEDED
     assert place.lines() == ["1", "1", "2"]
@@ -143,14 +143,17 @@ def test_last_only(place: Place) -> None:
 def test_signals(place: Place) -> None:
     """As Maestro's README of signals announces them."""
     pushed(place, "signals")
-    orchestrator = place.orchestrator
-    tell = orchestrator.signals.announce
+    operations = place.operations
+    tell = operations.signals.announce
     tell("signal_a", {"foo": "bat", "watermark": 123456, "updated_by": "tester"})
     tell("signal_b", {"bar": "baz", "watermark": 123456, "posted_by": "tester"})
     SignalTriggers(
-        orchestrator.store, orchestrator.versions.active, orchestrator.start_by_trigger, orchestrator.scopes
-    ).fire(orchestrator.clock())
-    [run] = orchestrator.list_runs("signals")
+        operations.store,
+        operations.machinery.versions.active,
+        operations.machinery.start_by_trigger,
+        operations.machinery.scopes,
+    ).fire(operations.clock())
+    [run] = operations.runs.list("signals")
     assert place.statuses(run)["job.1"] == "WAITING_FOR_SIGNALS"
 
     tell("db/test/table1", {"vtts_utc_dateint": "20500101", "vtts_utc_hour": "00"})
@@ -158,5 +161,5 @@ def test_signals(place: Place) -> None:
     assert place.finish(run).status is SUCCEEDED
     found = {name: param(place, run, "job.1", name) for name in ("of_trigger", "of_signal", "of_dependency")}
     assert found == {"of_trigger": "bar", "of_signal": 123456, "of_dependency": "20500101"}
-    announced = [(each.name, each.params) for each in reversed(orchestrator.signals.all(limit=2))]
+    announced = [(each.name, each.params) for each in reversed(operations.signals.list(limit=2))]
     assert announced == [("dummy/test/signal1", {"key1": "v1", "key2": 1}), ("dummy/test/signal2", {"key3": "v3"})]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from dalsegno.model.runs import Ending, RunStatus
+from dalsegno.model.runs import RunStatus
 from dalsegno.store import run_tables
 from tests.engine.support import SUCCEEDED, Place, shell, step
 from tests.steps.job_server import job_server
@@ -29,7 +29,7 @@ class Servers:
         folder = folder or self.place.folder
         environment = {
             **os.environ,
-            "DALSEGNO_STORE": self.place.orchestrator.settings.store,
+            "DALSEGNO_STORE": self.place.operations.settings.store,
             "DALSEGNO_MACHINE": machine,
             "DALSEGNO_HTTP_ALLOW": "127.0.0.1",
         }
@@ -47,13 +47,13 @@ class Servers:
     def running(self) -> dict[int, str]:
         """Who works, by process."""
         nodes = run_tables.nodes
-        with self.place.orchestrator.store.database.reading() as connection:
+        with self.place.operations.store.database.reading() as connection:
             return {process: node for process, node in connection.execute(select(nodes.c.process, nodes.c.id))}
 
     def owner(self) -> str | None:
         """Who has the step that goes on."""
         steps = run_tables.steps
-        with self.place.orchestrator.store.database.reading() as connection:
+        with self.place.operations.store.database.reading() as connection:
             return connection.execute(select(steps.c.lease_owner).where(steps.c.lease_owner.is_not(None))).scalar()
 
 
@@ -104,7 +104,7 @@ def test_another_of_the_same_machine_takes_up_the_job(servers: Servers, how: sig
     wait_until(lambda: chosen.pid not in servers.running(), 10)
 
     (place.folder / "go").touch()
-    wait_until(lambda: place.orchestrator.run(run.id).status is SUCCEEDED, 30)
+    wait_until(lambda: place.operations.runs.get(run.id).status is SUCCEEDED, 30)
     assert place.lines() == ["begun", "ended"]
     assert place.steps(run)["a"].attempt == 1
 
@@ -124,7 +124,7 @@ def test_another_machine_starts_the_job_when_it_has_ended(machines: Servers, tmp
 
     here.kill()
     killed_at = time.time()
-    wait_until(lambda: place.orchestrator.run(run.id).status is SUCCEEDED, 40)
+    wait_until(lambda: place.operations.runs.get(run.id).status is SUCCEEDED, 40)
     taken_at = (there / "out").stat().st_mtime
     assert taken_at - killed_at < 30
     # The first was over before the second began.
@@ -161,12 +161,12 @@ def test_another_machine_goes_on_with_a_job_at_a_server(
         here.wait()
         looks = remote.count("GET")
         if is_stopped:
-            place.orchestrator.end(run.id, Ending.STOP)
-            wait_until(lambda: place.orchestrator.run(run.id).status is RunStatus.STOPPED, 40)
+            place.operations.runs.stop(run.id)
+            wait_until(lambda: place.operations.runs.get(run.id).status is RunStatus.STOPPED, 40)
             assert remote.asked[-1][:2] == ("DELETE", "/jobs/1")
         else:
             wait_until(lambda: remote.count("GET") > looks + 2, 40)
             remote.is_done = True
-            wait_until(lambda: place.orchestrator.run(run.id).status is SUCCEEDED, 30)
+            wait_until(lambda: place.operations.runs.get(run.id).status is SUCCEEDED, 30)
         assert remote.count("POST") == 1
     assert place.steps(run)["a"].attempt == 1

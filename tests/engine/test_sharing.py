@@ -50,8 +50,8 @@ def push_all(place: Place) -> None:
     place.push("scarce", *both, properties=PARALLEL)
     script = f"echo $DALSEGNO_ATTEMPT >> {out}.flaky; test $DALSEGNO_ATTEMPT -gt 1"
     place.push("flaky", shell("x", script, "y", retry_policy=SOON), noop("y"), properties=PARALLEL)
-    place.orchestrator.set_limit("one", 2)
-    place.orchestrator.set_limit("two", 3)
+    place.operations.admin.set_limit("one", 2)
+    place.operations.admin.set_limit("two", 3)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def most_at_once(lines: list[str]) -> int:
 def test_many_runs_of_all_shapes(place: Place, tmp_path: Path) -> None:
     started = [place.start(name) for name, count in RUNS.items() for _ in range(count)]
     logs = [tmp_path / f"{number}.log" for number in range(NODES)]
-    url = place.orchestrator.settings.store
+    url = place.operations.settings.store
     nodes = [PROCESSES.Process(target=work_on, args=(str(place.folder), url, str(log))) for log in logs]
     for node in nodes:
         node.start()
@@ -81,7 +81,7 @@ def test_many_runs_of_all_shapes(place: Place, tmp_path: Path) -> None:
     assert said == ""
     assert [node.exitcode for node in nodes] == [0] * NODES
 
-    statuses = Counter((run.workflow_id, place.orchestrator.run(run.id).status) for run in started)
+    statuses = Counter((run.workflow_id, place.operations.runs.get(run.id).status) for run in started)
     assert statuses == {(name, SUCCEEDED): count for name, count in RUNS.items()}
     check_steps(place, started)
     assert most_at_once(place.lines("out.scarce")) <= 2
@@ -92,7 +92,7 @@ def test_many_runs_of_all_shapes(place: Place, tmp_path: Path) -> None:
 def check_steps(place: Place, started: list[RunView]) -> None:
     """Every attempt of every step began once and ended once; nothing is held any more."""
     events, steps = run_tables.events, run_tables.steps
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         told = connection.execute(select(events).where(events.c.kind == "step")).all()
         rows = connection.execute(select(steps)).all()
         assert connection.execute(select(run_tables.permits)).all() == []

@@ -15,11 +15,12 @@ import pytest
 from sqlalchemy import event, select
 
 from dalsegno.errors import PlatformError
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView
 from dalsegno.operations.service import Role, Service
 from dalsegno.store.run_tables import signal_arrivals, triggers
 from dalsegno.triggers.signal_triggers.engine import SignalTriggers
+from tests.callers import admin
 from tests.engine.dying import NEVER, announce_and_fire
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place, expression, noop
 from tests.engine.test_control import wait_for
@@ -38,21 +39,24 @@ def push(place: Place, *triggers: Json, **fields: Any) -> None:
 
 
 def announce(place: Place, name: str, **params: Any) -> int:
-    return place.orchestrator.signals.announce(name, params).id
+    return place.operations.signals.announce(name, params).id
 
 
-def triggers_of(orchestrator: Orchestrator) -> SignalTriggers:
+def triggers_of(operations: Operations) -> SignalTriggers:
     return SignalTriggers(
-        orchestrator.store, orchestrator.versions.active, orchestrator.start_by_trigger, orchestrator.scopes
+        operations.store,
+        operations.machinery.versions.active,
+        operations.machinery.start_by_trigger,
+        operations.machinery.scopes,
     )
 
 
 def fire(place: Place) -> None:
-    triggers_of(place.orchestrator).fire(place.orchestrator.clock())
+    triggers_of(place.operations).fire(place.operations.clock())
 
 
 def runs(place: Place, workflow_id: str = "w") -> list[RunView]:
-    return sorted(place.orchestrator.list_runs(workflow_id, limit=1000, with_params=True), key=lambda run: run.number)
+    return sorted(place.operations.runs.list(workflow_id, limit=1000, with_params=True), key=lambda run: run.number)
 
 
 def begun_by(place: Place) -> list[dict[str, int]]:
@@ -62,7 +66,7 @@ def begun_by(place: Place) -> list[dict[str, int]]:
 
 def left(place: Place) -> int:
     """How many signals still wait for others, and how many triggers somebody must look at."""
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         due = connection.execute(select(triggers).where(triggers.c.next_at.is_not(None))).all()
         assert due == []
         return len(connection.execute(select(signal_arrivals)).all())
@@ -211,12 +215,12 @@ def test_a_new_version_goes_on_where_the_old_one_was(either_place: Place) -> Non
 def test_what_is_no_longer_in_force_starts_nothing(either_place: Place, how: str) -> None:
     push(either_place, A_AND_B)
     announce(either_place, "a", day=1)
-    versions = either_place.orchestrator.versions
+    workflows = either_place.operations.workflows
     match how:
         case "deactivate":
-            versions.deactivate("w")
+            workflows.deactivate("w")
         case "delete":
-            versions.delete("w")
+            workflows.delete("w")
         case "disable":
             push(either_place, A_AND_B, properties={"signal_trigger_disabled": True})
         case "without":
@@ -243,7 +247,7 @@ def test_several_triggers_take_the_same_signal(either_place: Place) -> None:
 def test_a_repeated_signal_starts_nothing(either_place: Place) -> None:
     push(either_place, by("a"))
     for _ in range(2):
-        either_place.orchestrator.signals.announce("a", {}, key="once")
+        either_place.operations.signals.announce("a", {}, key="once")
         fire(either_place)
     assert len(runs(either_place)) == 1
 
@@ -272,7 +276,7 @@ def dying_at(place: Place, moment: int) -> Iterator[None]:
         if next(passed) == moment:
             raise Died
 
-    engine = place.orchestrator.store.database.engine
+    engine = place.operations.store.database.engine
     names = ("before_cursor_execute", "commit")
     for name in names:
         event.listen(engine, name, tick)
@@ -287,19 +291,19 @@ def test_whoever_dies_at_any_moment_starts_no_second_run_and_forgets_none(either
     """With a key that is another one each time, which is the hardest case."""
     push(either_place, by("a", "b", keys=("day",), dedup_expr="UUID.randomUUID().toString()"))
     # On SQLite at each, which is quicker.
-    is_sqlite = either_place.orchestrator.store.database.is_sqlite
+    is_sqlite = either_place.operations.store.database.is_sqlite
     days = 0
     for moment in count(1, 1 if is_sqlite else 3):
         days += 1
         announce(either_place, "a", day=days)
         try:
             with dying_at(either_place, moment):
-                either_place.orchestrator.signals.announce("b", {"day": days}, key=str(days))
+                either_place.operations.signals.announce("b", {"day": days}, key=str(days))
                 fire(either_place)
             break
         except Died:
             # Whoever announced it heard no answer, and says it again.
-            either_place.orchestrator.signals.announce("b", {"day": days}, key=str(days))
+            either_place.operations.signals.announce("b", {"day": days}, key=str(days))
             fire(either_place)
         assert len(runs(either_place)) == days
     assert moment > 20
@@ -310,11 +314,11 @@ def test_whoever_dies_at_any_moment_starts_no_second_run_and_forgets_none(either
 
 def test_nodes_that_fire_at_the_same_time_start_each_run_once(either_place: Place) -> None:
     push(either_place, by("a", "b", keys=("day",), dedup_expr="UUID.randomUUID().toString()"))
-    first = either_place.orchestrator
-    nodes = [Orchestrator(first.settings, first.store, actor="dalsegno") for _ in range(4)]
+    first = either_place.operations
+    nodes = [Operations(first.store, first.settings, admin("dalsegno")) for _ in range(4)]
     together = Barrier(len(nodes))
 
-    def act(node: Orchestrator, which: int) -> None:
+    def act(node: Operations, which: int) -> None:
         together.wait()
         for day in range(8):
             # Each is announced by two of them.
@@ -336,25 +340,25 @@ def test_nodes_that_fire_at_the_same_time_start_each_run_once(either_place: Plac
 def test_nobody_waits_for_ever(either_place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever pushes, announces or starts holds some of what the others need."""
     push(either_place, A_AND_B, by("b", "c"))
-    first = either_place.orchestrator
-    orchestrators = [Orchestrator(first.settings, first.store, actor="dalsegno") for _ in range(5)]
+    first = either_place.operations
+    operationss = [Operations(first.store, first.settings, admin("dalsegno")) for _ in range(5)]
 
-    def arm(orchestrator: Orchestrator) -> None:
+    def arm(operations: Operations) -> None:
         for _ in range(6):
-            orchestrator.versions.deactivate("w")
-            orchestrator.versions.activate("w", "latest")
+            operations.workflows.deactivate("w")
+            operations.workflows.activate("w", "latest")
 
-    def tell(orchestrator: Orchestrator) -> None:
+    def tell(operations: Operations) -> None:
         for day in range(20):
-            orchestrator.signals.announce("abc"[day % 3], {"day": day // 3})
+            operations.signals.announce("abc"[day % 3], {"day": day // 3})
 
-    def start(orchestrator: Orchestrator) -> None:
+    def start(operations: Operations) -> None:
         for _ in range(15):
-            triggers_of(orchestrator).fire(orchestrator.clock())
+            triggers_of(operations).fire(operations.clock())
 
-    with ThreadPoolExecutor(len(orchestrators)) as pool:
+    with ThreadPoolExecutor(len(operationss)) as pool:
         acts = (arm, tell, tell, start, start)
-        for done in [pool.submit(act, each) for act, each in zip(acts, orchestrators, strict=True)]:
+        for done in [pool.submit(act, each) for act, each in zip(acts, operationss, strict=True)]:
             done.result()
     fire(either_place)
     assert caplog.text == ""
@@ -369,15 +373,15 @@ def test_one_that_cannot_be_started_does_not_hold_up_others(
     push(either_place, by("a"))
     either_place.push("v", noop("s"), signal_triggers=[by("a")])
     announce(either_place, "a")
-    orchestrator = either_place.orchestrator
+    operations = either_place.operations
 
     def start(blueprint: Any, *arguments: Any, **options: Any) -> RunView:
         if blueprint.workflow.id == "v":
             raise PlatformError("The store is away.")
-        return orchestrator.start_by_trigger(blueprint, *arguments, **options)
+        return operations.machinery.start_by_trigger(blueprint, *arguments, **options)
 
-    SignalTriggers(orchestrator.store, orchestrator.versions.active, start, orchestrator.scopes).fire(
-        orchestrator.clock()
+    SignalTriggers(operations.store, operations.machinery.versions.active, start, operations.machinery.scopes).fire(
+        operations.clock()
     )
     assert (len(runs(either_place)), len(runs(either_place, "v"))) == (1, 0)
     assert "signals for v have come, but it cannot be started: The store is away." in caplog.text
@@ -395,13 +399,13 @@ def test_killed_between_announcing_and_starting(tmp_path: Path) -> None:
         place = Place.at(folder)
         push(place, A_AND_B)
         announce(place, "a", day=1)
-        place.orchestrator.close()
+        place.operations.close()
         killed_at(moment, announce_and_fire, str(folder))
         killed_at(NEVER, announce_and_fire, str(folder))
         place = Place.at(folder)
         assert len(runs(place)) == 1
         assert left(place) == 0
-        place.orchestrator.close()
+        place.operations.close()
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(die, moments))
@@ -409,8 +413,8 @@ def test_killed_between_announcing_and_starting(tmp_path: Path) -> None:
 
 def test_a_service_starts_runs_soon(either_place: Place) -> None:
     push(either_place, by("a"))
-    orchestrator = either_place.orchestrator
-    service = Service(orchestrator.settings, orchestrator.store, list(Role))
+    operations = either_place.operations
+    service = Service(operations.settings, operations.store, list(Role))
     thread = Thread(target=service.run)
     thread.start()
     try:

@@ -12,11 +12,12 @@ from sqlalchemy import select
 from dalsegno.errors import ParamError, UserError
 from dalsegno.model.runs import Ending, RestartFrom, RunStatus
 from dalsegno.model.signals import Announcement
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView
 from dalsegno.operations.signals import SignalView
 from dalsegno.store import runs, signals
 from dalsegno.store.run_tables import signal_waits
+from tests.callers import admin
 from tests.engine.support import FAILED, STOPPED, SUCCEEDED, Json, Place, expression, foreach, long, noop, shell
 
 WAITS = "WAITING_FOR_SIGNALS"
@@ -38,14 +39,14 @@ def at_least(param: Json) -> Json:
 
 def work_until(place: Place, condition: Callable[[], bool]) -> None:
     """Run steps until it holds."""
-    place.orchestrator.engine().run(condition)
+    place.operations.machinery.engine().run(condition)
 
 
 def until_waiting(place: Place, run: RunView, *step_ids: str) -> None:
     """Until these steps wait for signals, and somebody has found out for which."""
 
     def are_known() -> bool:
-        with place.orchestrator.store.database.reading() as connection:
+        with place.operations.store.database.reading() as connection:
             found = connection.execute(select(signal_waits.c.step_id)).scalars()
             return set(step_ids) <= set(found)
 
@@ -54,11 +55,11 @@ def until_waiting(place: Place, run: RunView, *step_ids: str) -> None:
 
 
 def announce(place: Place, name: str, **params: Any) -> SignalView:
-    return place.orchestrator.signals.announce(name, params)
+    return place.operations.signals.announce(name, params)
 
 
 def open_waits(place: Place) -> int:
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         return len(connection.execute(select(signal_waits).where(signal_waits.c.signal_id.is_(None))).all())
 
 
@@ -137,13 +138,13 @@ def test_exactly_those_are_woken_that_wait_for_the_signal(either_place: Place) -
     first, second, other = place.start("w"), place.start("w"), place.start("v")
     work_until(place, lambda: open_waits(place) == 3)
 
-    store = place.orchestrator.store
+    store = place.operations.store
     with store.database.writing() as connection:
         news = [Announcement("x")]
-        signals.announce(connection, news, place.orchestrator.clock())
+        signals.announce(connection, news, place.operations.clock())
         woken = {message["run_id"] for message in runs.messages(connection)}
     assert woken == {first.id, second.id}
-    place.orchestrator.deliver()
+    place.operations.machinery.deliver()
     assert place.finish(first).status is place.finish(second).status is SUCCEEDED
     assert place.statuses(other) == {"b": WAITS}
 
@@ -153,7 +154,7 @@ def test_resume_goes_on_without_signals(either_place: Place) -> None:
     place.push("w", noop("a", signal_dependencies=[on("x")]))
     run = place.start("w")
     until_waiting(place, run, "a")
-    place.orchestrator.resume(run.id, "a")
+    place.operations.runs.resume(run.id, "a")
     assert open_waits(place) == 0
     assert place.finish(run).status is SUCCEEDED
 
@@ -163,7 +164,7 @@ def test_before_anybody_has_looked_resume_goes_on_as_well(either_place: Place) -
     place.push("w", noop("a", signal_dependencies=[on("x")]))
     run = place.start("w")
     assert place.statuses(run) == {"a": WAITS}
-    place.orchestrator.resume(run.id, "a")
+    place.operations.runs.resume(run.id, "a")
     assert place.finish(run).status is SUCCEEDED
 
 
@@ -173,10 +174,11 @@ def test_a_run_that_ends_waits_no_more(either_place: Place, ending: Ending, stat
     place.push("w", noop("a", signal_dependencies=[on("x")]))
     run = place.start("w")
     until_waiting(place, run, "a")
-    assert place.orchestrator.end(run.id, ending).status is status
+    end = place.operations.runs.kill if ending is Ending.KILL else place.operations.runs.stop
+    assert end(run.id).status is status
     assert open_waits(place) == 0
     announce(place, "x")
-    assert place.orchestrator.run(run.id).status is status
+    assert place.operations.runs.get(run.id).status is status
 
 
 def test_a_paused_run_waits_for_both(either_place: Place) -> None:
@@ -184,20 +186,20 @@ def test_a_paused_run_waits_for_both(either_place: Place) -> None:
     place.push("w", noop("a", signal_dependencies=[on("x")]))
     run = place.start("w")
     until_waiting(place, run, "a")
-    place.orchestrator.pause(run.id)
+    place.operations.runs.pause(run.id)
     announce(place, "x")
     assert place.statuses(run) == {"a": "PAUSED"}
-    place.orchestrator.resume(run.id)
+    place.operations.runs.resume(run.id)
     assert place.finish(run).status is SUCCEEDED
 
 
 def test_a_breakpoint_comes_before_the_signals(either_place: Place) -> None:
     place = either_place
     place.push("w", noop("a", signal_dependencies=[on("x")]))
-    place.orchestrator.set_breakpoint("w", "a")
+    place.operations.workflows.set_breakpoint("w", "a")
     run = place.start("w")
     assert place.statuses(run) == {"a": "PAUSED"}
-    place.orchestrator.resume(run.id, "a")
+    place.operations.runs.resume(run.id, "a")
     until_waiting(place, run, "a")
     announce(place, "x")
     assert place.finish(run).status is SUCCEEDED
@@ -209,7 +211,7 @@ def test_a_restart_looks_again(either_place: Place) -> None:
     announce(place, "x", n=1)
     run = place.do(noop("a", signal_dependencies=[on("x")], params=got))
     announce(place, "x", n=2)
-    again = place.finish(place.orchestrator.restart(run.id, restart=RestartFrom.BEGINNING))
+    again = place.finish(place.operations.runs.restart(run.id, restart=RestartFrom.BEGINNING))
     assert again.status is SUCCEEDED
     assert place.steps(run)["a"].params["got"]["value"] == 2
 
@@ -221,11 +223,11 @@ def test_signals_and_steps_that_come_at_the_same_time_find_each_other(either_pla
         "w", noop("a", signal_dependencies=[on("x", n="${n}")]), params={"n": long(0)}, properties={"run_strategy": 20}
     )
     started = [place.start("w", n=number) for number in range(8)]
-    first = place.orchestrator
+    first = place.operations
     together = Barrier(2)
 
     def tell() -> None:
-        teller = Orchestrator(first.settings, first.store, actor="bob")
+        teller = Operations(first.store, first.settings, admin("bob"))
         together.wait()
         for number in range(8):
             teller.signals.announce("x", {"n": number})
@@ -233,9 +235,9 @@ def test_signals_and_steps_that_come_at_the_same_time_find_each_other(either_pla
     thread = Thread(target=tell)
     thread.start()
     together.wait()
-    place.orchestrator.work()
+    place.operations.runs.work()
     thread.join()
-    assert {place.orchestrator.run(run.id).status for run in started} == {SUCCEEDED}
+    assert {place.operations.runs.get(run.id).status for run in started} == {SUCCEEDED}
 
 
 # Announcing.
@@ -243,12 +245,12 @@ def test_signals_and_steps_that_come_at_the_same_time_find_each_other(either_pla
 
 def told(place: Place) -> list[tuple[str, dict[str, Any]]]:
     """Oldest first."""
-    return [(found.name, dict(found.params)) for found in reversed(place.orchestrator.signals.all())]
+    return [(found.name, dict(found.params)) for found in reversed(place.operations.signals.list())]
 
 
 def test_a_key_makes_it_the_same_signal(either_place: Place) -> None:
     place = either_place
-    announced = place.orchestrator.signals.announce
+    announced = place.operations.signals.announce
     first = announced("x", {"day": 1}, key="k")
     assert announced("x", {"day": 1}, key="k") == SignalView(**{**vars(first), "is_repeated": True})
     assert announced("y", {"day": 1}, key="k").id != first.id
@@ -270,7 +272,7 @@ def test_a_key_makes_it_the_same_signal(either_place: Place) -> None:
 )
 def test_what_cannot_be_announced(place: Place, name: str, params: dict[str, Any], says: str) -> None:
     with pytest.raises((UserError, ParamError), match=says):
-        place.orchestrator.signals.announce(name, params)
+        place.operations.signals.announce(name, params)
     assert told(place) == []
 
 
@@ -296,12 +298,12 @@ def test_a_step_announces_its_success_once(either_place: Place) -> None:
     )
     run = place.run("w")
     assert (run.status, told(place)) == (FAILED, [])
-    assert place.finish(place.orchestrator.restart(run.id)).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(run.id)).status is SUCCEEDED
     assert told(place) == [("done", {"n": 7, "day": "monday"}), ("too", {})]
-    found = place.orchestrator.signals.all("done")[0]
+    found = place.operations.signals.list("done")[0]
     assert found.source == {"workflow_id": "w", "run": 1, "step": "a", "attempt": 2}
     assert found.payload == {"by": "us"}
-    again = place.orchestrator.restart(run.id, restart=RestartFrom.STEP, step="a")
+    again = place.operations.runs.restart(run.id, restart=RestartFrom.STEP, step="a")
     assert place.finish(again).status is FAILED
     assert len(told(place)) == 2
 
@@ -342,7 +344,7 @@ def test_loops_and_what_is_skipped(either_place: Place) -> None:
     )
     run = place.start("w")
     until_waiting(place, run, "b")
-    place.orchestrator.end(run.id, Ending.SKIP, step="b")
+    place.operations.runs.skip(run.id, step="b")
     assert place.finish(run).status is SUCCEEDED
     found = told(place)
     assert sorted(found[:2], key=str) == [("one", {"i": 1}), ("one", {"i": 2})]
@@ -362,5 +364,5 @@ def test_a_step_wakes_another_run(either_place: Place) -> None:
     run = place.start("w")
     until_waiting(place, run, "a")
     place.start("v")
-    place.orchestrator.work()
-    assert place.orchestrator.run(run.id).status is SUCCEEDED
+    place.operations.runs.work()
+    assert place.operations.runs.get(run.id).status is SUCCEEDED

@@ -37,7 +37,7 @@ if (here / "die").exists():
 
 @pytest.fixture
 def lake(place: Place) -> Iterator[Lake]:
-    with Lake.open(place.orchestrator.settings) as opened:
+    with Lake.open(place.operations.settings) as opened:
         opened.catalog("lake").pyiceberg.create_namespace("db")
         for name in ("db.plays", "db.copies", "db.others"):
             opened.catalog("lake").pyiceberg.create_table(name, SCHEMA)
@@ -90,7 +90,7 @@ def test_an_append_is_not_repeated(place: Place, lake: Lake) -> None:
     assert (failed.status, ids(lake)) == (FAILED, [1, 2])
     append(lake, 3)
     (place.folder / "die").unlink()
-    assert place.finish(place.orchestrator.restart(failed.id)).status is SUCCEEDED
+    assert place.finish(place.operations.runs.restart(failed.id)).status is SUCCEEDED
     assert ids(lake) == [1, 2]
     assert not lake.store.captures(pending_only=True)
 
@@ -119,20 +119,20 @@ def lost_store(place: Place) -> Lake:
     """The same tables, and a store that knows nothing."""
     for file in (place.folder / ".dalsegno").glob("dalsegno.db*"):
         file.unlink()
-    return Lake.open(place.orchestrator.settings)
+    return Lake.open(place.operations.settings)
 
 
 def test_jobs_of_a_lost_store_are_not_taken_for_new_ones(place: Place) -> None:
     place.push("w", job(place, script="echo ran >> out"))
     assert place.run("w").status is SUCCEEDED
-    place.orchestrator.close()
+    place.operations.close()
     lost_store(place).close()
     again = Place.at(place.folder)
     again.push("w", job(place, script="echo again | tee -a out"))
     run = again.run("w")
     assert (run.status, run.number, place.lines()) == (SUCCEEDED, 1, ["ran", "again"])
-    assert again.orchestrator.log_file("w", "write").read_text() == "again\n"
-    again.orchestrator.close()
+    assert again.operations.runs.log("w", "write").text() == "again\n"
+    again.operations.close()
 
 
 def test_checkpoints_are_read_back(place: Place, lake: Lake) -> None:
@@ -142,7 +142,7 @@ def test_checkpoints_are_read_back(place: Place, lake: Lake) -> None:
         writer.run("db.copies", "db.others")
     [expected] = lake.checkpoints("w")
     assert lake.rebuild_checkpoints("db.copies").checkpoints[0].action is Action.KEPT
-    place.orchestrator.close()
+    place.operations.close()
     with lost_store(place) as again:
         looked = again.rebuild_checkpoints("db.copies", "db.others", is_dry_run=True)
         assert not again.checkpoints()
@@ -241,7 +241,7 @@ def test_what_was_undone_does_not_count_as_written(place: Place, lake: Lake) -> 
     [pending] = lake.store.captures(pending_only=True)
     undo(lake, pending.id, leave_rows=True)
     assert place.run("w").status is FAILED
-    assert "was written for the same capture" in place.orchestrator.log_file("w", "write").read_text()
+    assert "was written for the same capture" in place.operations.runs.log("w", "write").text()
     assert base is not None
     target.refresh().manage_snapshots().set_current_snapshot(base).commit()
     assert place.run("w").status is SUCCEEDED

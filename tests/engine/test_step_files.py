@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from dalsegno.errors import InvalidWorkflow
 from dalsegno.model.step_files import StepFile, Unstored
 from dalsegno.operations.step_files import NOTEBOOK_BYTES
-from dalsegno.operations.workflow_versions import Pushed
+from dalsegno.operations.workflows import Pushed
 from dalsegno.spec.documents import BYTES
 from dalsegno.store import run_queries, workflows
 from dalsegno.store.file_tables import file_contents
@@ -33,21 +33,20 @@ def push(place: Place, text: str = SHELL, **files: str) -> Pushed:
     """Push the workflow with these files beside it; their names have underscores for dots."""
     for name, content in files.items():
         (place.folder / name.replace("_", ".")).write_text(content)
-    return place.orchestrator.push(text, file="w.yaml")
+    return place.operations.workflows.push(text, file="w.yaml")
 
 
 def files(place: Place, workflow_id: str = "w") -> list[StepFile]:
     """Those of the newest version."""
-    found: list[StepFile] = place.orchestrator.versions.of(workflow_id)[0]["files"]
-    return found
+    return list(place.operations.workflows.versions(workflow_id)[0].files)
 
 
 def log(place: Place, step: str = "a", run: str = "w") -> str:
-    return place.orchestrator.log_file(run, step).read_text()
+    return place.operations.runs.log(run, step).text()
 
 
 def contents(place: Place) -> int:
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         return connection.scalar(select(func.count()).select_from(file_contents)) or 0
 
 
@@ -72,7 +71,7 @@ def test_another_content_is_another_version(either_place: Place) -> None:
     # Back to the first one: the content is there already.
     assert push(place, say_sh="echo first").version == 3
     assert contents(place) == 2
-    [before, _, after] = [each["files"] for each in place.orchestrator.versions.of("w")]
+    [before, _, after] = [each.files for each in place.operations.workflows.versions("w")]
     assert before == after
     assert [(each.step_id, each.field, each.name, each.size) for each in after] == [("a", "shell.file", "say.sh", 10)]
 
@@ -81,14 +80,14 @@ def test_a_node_that_does_not_have_the_file(either_place: Place, tmp_path: Path)
     text = "Workflow: {id: w, jobs: [{job: {id: a, type: Python, python: {file: /%s}}}]}\n"
     file = either_place.folder / "say.py"
     file.write_text("print('here', __file__)")
-    either_place.orchestrator.push(text % str(file).lstrip("/"))
+    either_place.operations.workflows.push(text % str(file).lstrip("/"))
     file.unlink()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    place = Place.at(elsewhere, either_place.orchestrator.settings.store)
+    place = Place.at(elsewhere, either_place.operations.settings.store)
     assert place.run("w").status is SUCCEEDED
     assert log(place) == f"here {file}\n"
-    place.orchestrator.close()
+    place.operations.close()
 
 
 def test_a_restart_uses_the_files_of_its_version(place: Place) -> None:
@@ -96,7 +95,7 @@ def test_a_restart_uses_the_files_of_its_version(place: Place) -> None:
     assert place.run("w").status is FAILED
     push(place, say_sh="echo second")
     (place.folder / "ready").touch()
-    place.finish(place.orchestrator.restart("w/1"))
+    place.finish(place.operations.runs.restart("w/1"))
     assert log(place, run="w/1") == "first\n"
     assert place.run("w").version == 2
     assert log(place) == "second\n"
@@ -179,7 +178,7 @@ def test_sql_files(tmp_path: Path) -> None:
     assert place.run("w").status is SUCCEEDED
     with sqlite3.connect(tmp_path / "data.db") as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("first",)]
-    place.orchestrator.close()
+    place.operations.close()
 
 
 def test_a_name_with_parameters_is_read_at_run_time(place: Place) -> None:
@@ -258,7 +257,7 @@ def test_files_that_cannot_be_stored(place: Place, file: str, content: bytes, ex
     with pytest.raises(InvalidWorkflow, match=expected):
         push(place, job(kind, file))
     with pytest.raises(Exception, match="There is no workflow"):
-        place.orchestrator.versions.of("w")
+        place.operations.workflows.versions("w")
 
 
 def test_the_largest_file(place: Place) -> None:
@@ -314,40 +313,40 @@ SPEAKS = "Workflow: {id: w, jobs: [{job: {id: a, type: speak, type_version: v1}}
 def test_files_of_job_templates(either_place: Place) -> None:
     place = either_place
     (place.folder / "say.sh").write_text("echo first")
-    place.orchestrator.templates.push(TEMPLATE % "v1")
+    place.operations.templates.push(TEMPLATE % "v1")
     (place.folder / "say.sh").write_text("echo second")
     push(place, SPEAKS)
     assert place.run("w").status is SUCCEEDED
     assert log(place) == "first\n"
     # As with its parameters: pushing the template changes the workflows that use it.
-    place.orchestrator.templates.push(TEMPLATE % "v1")
+    place.operations.templates.push(TEMPLATE % "v1")
     (place.folder / "say.sh").unlink()
     assert place.run("w").status is SUCCEEDED
     assert log(place) == "second\n"
     assert contents(place) == 1
-    place.orchestrator.templates.delete("speak")
+    place.operations.templates.delete("speak")
     assert contents(place) == 0
 
 
 def test_a_step_has_the_last_word_over_its_template(place: Place) -> None:
     (place.folder / "say.sh").write_text("echo of template")
-    place.orchestrator.templates.push(TEMPLATE % "v1")
+    place.operations.templates.push(TEMPLATE % "v1")
     step = "type: speak, type_version: v1, shell: {file: say.sh}"
     push(place, f"Workflow: {{id: w, jobs: [{{job: {{id: a, {step}}}}}]}}\n", say_sh="echo of step")
-    place.orchestrator.templates.push(TEMPLATE % "v1")
+    place.operations.templates.push(TEMPLATE % "v1")
     (place.folder / "say.sh").write_text("echo of nobody")
     assert place.run("w").status is SUCCEEDED
     assert log(place) == "of step\n"
     # A version that has a content keeps it, whatever becomes of templates.
-    place.orchestrator.templates.delete("speak")
+    place.operations.templates.delete("speak")
     assert contents(place) == 1
 
 
 def test_inherited_files(place: Place) -> None:
     (place.folder / "say.sh").write_text("echo of parent")
-    place.orchestrator.templates.push(TEMPLATE % "v1")
+    place.operations.templates.push(TEMPLATE % "v1")
     child = "definition: {job_type: shout, step_type: Shell, inherit_from: {speak: v1}, params: {}}"
-    place.orchestrator.templates.push(child)
+    place.operations.templates.push(child)
     (place.folder / "say.sh").unlink()
     push(place, "Workflow: {id: w, jobs: [{job: {id: a, type: shout}}]}\n")
     assert place.run("w").status is SUCCEEDED
@@ -356,16 +355,16 @@ def test_inherited_files(place: Place) -> None:
 
 def test_a_template_whose_file_is_missing(place: Place) -> None:
     with pytest.raises(InvalidWorkflow, match=r"t.yaml:7:60: shell.file: there is no file"):
-        place.orchestrator.templates.push(TEMPLATE % "v1", file="t.yaml")
+        place.operations.templates.push(TEMPLATE % "v1", file="t.yaml")
 
 
 def test_versions_of_before_read_the_file(place: Place) -> None:
     """Their files were never stored."""
     push(place, say_sh="echo first")
     definition: dict[str, Any]
-    with place.orchestrator.store.database.writing() as connection:
+    with place.operations.store.database.writing() as connection:
         definition = dict(run_queries.version_row(connection, "w", 1)["definition"])  # type: ignore[index]
-        workflows.add_version(connection, "w", definition, is_active=True, by="ada", now=place.orchestrator.clock())
+        workflows.add_version(connection, "w", definition, is_active=True, by="ada", now=place.operations.clock())
     (place.folder / "say.sh").write_text("echo second")
     assert place.run("w").version == 2
     assert log(place) == "second\n"

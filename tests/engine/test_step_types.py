@@ -72,7 +72,7 @@ REPEAT = "id: a, type: repeattext, repeat_text: {text: ho, times: 3}"
 
 @pytest.mark.usefixtures("repeat_text")
 def test_one_registration_is_enough_to_run(place: Place) -> None:
-    place.orchestrator.push(workflow(REPEAT, 'id: b, type: NoOp, heard: "${a.said}"'))
+    place.operations.workflows.push(workflow(REPEAT, 'id: b, type: NoOp, heard: "${a.said}"'))
     run = place.run("w")
     assert run.status is SUCCEEDED
     assert place.steps(run)["b"].params["heard"]["value"] == "hohoho"
@@ -80,7 +80,7 @@ def test_one_registration_is_enough_to_run(place: Place) -> None:
 
 @pytest.mark.usefixtures("repeat_text")
 def test_one_registration_closes_what_it_executes(place: Place) -> None:
-    place.orchestrator.push(workflow(REPEAT))
+    place.operations.workflows.push(workflow(REPEAT))
     for given in ({"repeat_text": {"text": "boo"}}, {"loudness": 11}):
         with pytest.raises(ParamError, match="decides what step 'a' executes"):
             place.start("w", a=given)
@@ -110,7 +110,7 @@ def test_one_registration_names_the_files_of_a_version(place: Place) -> None:
     (place.folder / "song.txt").write_text("la")
     found = read(workflow("id: a, type: RepeatText, repeat_text: {file: song.txt}")).definition.workflow
     problems = Problems()
-    files = files_of_workflow(found, {}, place.orchestrator.settings, problems)
+    files = files_of_workflow(found, {}, place.operations.settings, problems)
     assert [(each.field, each.name) for each in files.files] == [("repeat_text.file", "song.txt")]
     assert list(files.contents.values()) == ["la"]
 
@@ -133,7 +133,7 @@ def test_a_sleep_that_has_no_end(place: Place, written: str) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_a_type_of_another_package_in_a_workflow(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.orchestrator.push(workflow("id: a, type: echo, echo: {text: hello}"))
+    place.operations.workflows.push(workflow("id: a, type: echo, echo: {text: hello}"))
     assert place.run("w").status is SUCCEEDED
     with pytest.raises(InvalidWorkflow, match="did you mean 'Echo'"):
         read(workflow("id: a, type: ecko"))

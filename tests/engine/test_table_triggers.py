@@ -16,11 +16,12 @@ from dalsegno.clock import to_millis, utc_now
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.catalogs.sql import SqlCatalog
 from dalsegno.model.tables import TableName
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView
 from dalsegno.operations.service import Service
 from dalsegno.settings import load
 from dalsegno.triggers.table_triggers.engine.firing import TableTriggers
+from tests.callers import admin
 from tests.engine.support import FAILED, SUCCEEDED, Json, Place
 from tests.engine.test_incremental import SCHEMA, append, capture, commit, job, text
 from tests.steps.support import until
@@ -43,11 +44,11 @@ class Watching:
 
     def __init__(self, place: Place, lake: Lake) -> None:
         self.place, self.lake, self.clock = place, lake, Clock()
-        place.orchestrator.clock = place.orchestrator.versions.clock = self.clock
-        self.triggers = self.by(place.orchestrator)
+        place.use_clock(self.clock)
+        self.triggers = self.by(place.operations)
 
-    def by(self, orchestrator: Orchestrator) -> TableTriggers:
-        return TableTriggers(self.lake, orchestrator.versions.blueprint, orchestrator.start_by_trigger)
+    def by(self, operations: Operations) -> TableTriggers:
+        return TableTriggers(self.lake, operations.machinery.versions.blueprint, operations.machinery.start_by_trigger)
 
     def push(self, *steps: Json, tables: tuple[str, ...] = ("db.plays",), **rules: Any) -> None:
         steps = steps or (capture("commit", tables=tables), commit())
@@ -64,7 +65,7 @@ class Watching:
         return [self.place.finish(run) for run in self.runs() if run.id not in before]
 
     def runs(self) -> list[RunView]:
-        return sorted(self.place.orchestrator.list_runs("w", limit=100), key=lambda run: run.number)
+        return sorted(self.place.operations.runs.list("w", limit=100), key=lambda run: run.number)
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def watching_either(either_place: Place) -> Iterator[Watching]:
 
 
 def _watching(place: Place) -> Iterator[Watching]:
-    with Lake.open(place.orchestrator.settings) as lake:
+    with Lake.open(place.operations.settings) as lake:
         lake.catalog("lake").pyiceberg.create_namespace("db")
         for table in ("plays", "users"):
             lake.catalog("lake").pyiceberg.create_table(f"db.{table}", SCHEMA)
@@ -334,13 +335,13 @@ def test_whoever_dies_before_it_is_remembered_starts_no_second_run(watching_eith
     watching = watching_either
     watching.push()
     append(watching.lake, 1)
-    orchestrator = watching.place.orchestrator
+    operations = watching.place.operations
 
     def start_and_die(*arguments: Any, **options: Any) -> RunView:
-        orchestrator.start_by_trigger(*arguments, **options)
+        operations.machinery.start_by_trigger(*arguments, **options)
         raise KeyboardInterrupt
 
-    dying = TableTriggers(watching.lake, orchestrator.versions.blueprint, start_and_die)
+    dying = TableTriggers(watching.lake, operations.machinery.versions.blueprint, start_and_die)
     with pytest.raises(KeyboardInterrupt):
         dying.fire(watching.clock())
     append(watching.lake, 2)
@@ -359,13 +360,13 @@ def test_nodes_that_look_at_the_same_time_start_one_run(watching_either: Watchin
     watching = watching_either
     watching.push()
     append(watching.lake, 1)
-    first = watching.place.orchestrator
+    first = watching.place.operations
     lakes = [Lake.open(first.settings) for _ in range(3)]
-    nodes = [Orchestrator(first.settings, first.store, clock=watching.clock, actor="dalsegno") for _ in lakes]
+    nodes = [Operations(first.store, first.settings, admin("dalsegno"), clock=watching.clock) for _ in lakes]
     together = Barrier(len(nodes))
 
-    def act(lake: Lake, node: Orchestrator) -> None:
-        triggers = TableTriggers(lake, node.versions.blueprint, node.start_by_trigger)
+    def act(lake: Lake, node: Operations) -> None:
+        triggers = TableTriggers(lake, node.machinery.versions.blueprint, node.machinery.start_by_trigger)
         together.wait()
         triggers.fire(watching.clock())
 
@@ -387,13 +388,13 @@ def test_what_is_no_longer_in_force_starts_nothing(watching: Watching, how: str)
     append(watching.lake, 1)
     match how:
         case "deactivate":
-            watching.place.orchestrator.versions.deactivate("w")
+            watching.place.operations.workflows.deactivate("w")
         case "disable":
             watching.push(properties={"incremental_trigger_disabled": True})
         case "without":
             watching.place.push("w", capture("commit"), commit())
     assert watching.started() == []
-    watching.place.orchestrator.versions.activate("w", "1")
+    watching.place.operations.workflows.activate("w", "1")
     assert [run.version for run in watching.started()] == [1]
 
 
@@ -511,7 +512,7 @@ def test_what_cannot_be_watched_is_said(watching: Watching, caplog: pytest.LogCa
     append(watching.lake, 1)
     watching.look()
     watching.look()
-    assert len(watching.place.orchestrator.list_runs("other")) == 1
+    assert len(watching.place.operations.runs.list("other")) == 1
     assert watching.runs() == []
     assert caplog.text.count("Step 'capture' of w sets its consumer at run time") == 1
 
@@ -522,7 +523,7 @@ def test_the_service_watches_tables(place: Place) -> None:
         lake.catalog("lake").pyiceberg.create_namespace("db")
         lake.catalog("lake").pyiceberg.create_table("db.plays", SCHEMA)
         place.push("w", capture("commit"), commit(), incremental_triggers=[{"tables": ["db.plays"]}])
-        service = Service(settings, place.orchestrator.store)
+        service = Service(settings, place.operations.store)
         thread = Thread(target=service.run)
         thread.start()
         try:
@@ -535,4 +536,4 @@ def test_the_service_watches_tables(place: Place) -> None:
 
 
 def _succeeded(place: Place) -> int:
-    return len(place.orchestrator.list_runs("w", status=["SUCCEEDED"]))
+    return len(place.operations.runs.list("w", status=["SUCCEEDED"]))

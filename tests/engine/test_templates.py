@@ -33,22 +33,22 @@ Workflow:
 
 
 def test_a_template_runs_as_the_type_it_wraps(place: Place) -> None:
-    place.orchestrator.templates.push(GREET % place.folder)
-    place.orchestrator.push(WORKFLOW)
+    place.operations.templates.push(GREET % place.folder)
+    place.operations.workflows.push(WORKFLOW)
     assert place.run("w").status is SUCCEEDED
     assert place.lines() == ["hello world", "good evening you"]
 
 
 def test_a_parameter_that_must_be_given(place: Place) -> None:
-    place.orchestrator.templates.push(GREET % place.folder)
-    place.orchestrator.push(WORKFLOW.replace(", who: world", ""))
+    place.operations.templates.push(GREET % place.folder)
+    place.operations.workflows.push(WORKFLOW.replace(", who: world", ""))
     ended = place.run("w")
     assert ended.status is FAILED
     assert "who" in (ended.reason or "")
 
 
 def test_versions_and_inheritance(place: Place) -> None:
-    place.orchestrator.templates.push(GREET % place.folder)
+    place.operations.templates.push(GREET % place.folder)
     polite = """
 definition:
   job_type: polite
@@ -58,20 +58,20 @@ definition:
   params:
     greeting: {type: STRING, value: good day}
 """
-    place.orchestrator.templates.push(polite)
-    place.orchestrator.push("Workflow: {id: w, jobs: [{job: {id: a, type: polite, who: sir}}]}")
+    place.operations.templates.push(polite)
+    place.operations.workflows.push("Workflow: {id: w, jobs: [{job: {id: a, type: polite, who: sir}}]}")
     assert place.run("w").status is SUCCEEDED
     assert place.lines() == ["good day sir"]
     with pytest.raises(UnknownName, match="has no version 'v3'; it has v2"):
-        place.orchestrator.templates.find("polite", "v3")
-    place.orchestrator.templates.delete("polite")
+        place.operations.machinery.templates.find("polite", "v3")
+    place.operations.templates.delete("polite")
     with pytest.raises(UnknownName, match="There is no job template 'polite'"):
-        place.orchestrator.templates.find("polite")
+        place.operations.machinery.templates.find("polite")
 
 
 def test_what_is_no_template(place: Place) -> None:
     with pytest.raises(InvalidWorkflow) as refused:
-        place.orchestrator.templates.push("definition: {job_type: x, step_type: Shel, parms: {}}")
+        place.operations.templates.push("definition: {job_type: x, step_type: Shel, parms: {}}")
     assert [problem.message for problem in refused.value.problems] == [
         "there is no step type 'Shel'",
         "the definition of a job template has no field 'parms'",

@@ -10,9 +10,10 @@ import pytest
 
 from dalsegno.clock import from_millis
 from dalsegno.errors import PlatformError
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView
 from dalsegno.triggers.time_triggers.engine import TimeTriggers
+from tests.callers import admin
 from tests.engine.support import FAILED, Place, expression, noop
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -31,12 +32,12 @@ class Clock:
 @pytest.fixture
 def clock(either_place: Place) -> Clock:
     clock = Clock()
-    either_place.orchestrator.clock = either_place.orchestrator.versions.clock = clock
+    either_place.use_clock(clock)
     return clock
 
 
-def triggers_of(orchestrator: Orchestrator) -> TimeTriggers:
-    return TimeTriggers(orchestrator.store, orchestrator.versions.active, orchestrator.start_by_trigger)
+def triggers_of(operations: Operations) -> TimeTriggers:
+    return TimeTriggers(operations.store, operations.machinery.versions.active, operations.machinery.start_by_trigger)
 
 
 def push(place: Place, *triggers: dict[str, Any], **fields: Any) -> None:
@@ -45,11 +46,11 @@ def push(place: Place, *triggers: dict[str, Any], **fields: Any) -> None:
 
 def fire(place: Place, clock: Clock, at: datetime) -> datetime | None:
     clock.now = at
-    return triggers_of(place.orchestrator).fire(at)
+    return triggers_of(place.operations).fire(at)
 
 
 def runs(place: Place) -> list[RunView]:
-    return sorted(place.orchestrator.list_runs("w", limit=100), key=lambda run: run.number)
+    return sorted(place.operations.runs.list("w", limit=100), key=lambda run: run.number)
 
 
 def planned(place: Place) -> list[datetime]:
@@ -114,9 +115,9 @@ def test_what_is_no_longer_in_force_starts_nothing(either_place: Place, clock: C
     push(either_place, HOURLY)
     match how:
         case "deactivate":
-            either_place.orchestrator.versions.deactivate("w")
+            either_place.operations.workflows.deactivate("w")
         case "delete":
-            either_place.orchestrator.versions.delete("w")
+            either_place.operations.workflows.delete("w")
         case "disable":
             push(either_place, HOURLY, properties={"time_trigger_disabled": True})
         case "without":
@@ -129,9 +130,9 @@ def test_what_is_no_longer_in_force_starts_nothing(either_place: Place, clock: C
 
 def test_what_was_due_while_it_was_not_active_is_not_caught_up(either_place: Place, clock: Clock) -> None:
     push(either_place, HOURLY)
-    either_place.orchestrator.versions.deactivate("w")
+    either_place.operations.workflows.deactivate("w")
     clock.now = NOON + 61 * MINUTE
-    either_place.orchestrator.versions.activate("w", "latest")
+    either_place.operations.workflows.activate("w", "latest")
 
     fire(either_place, clock, NOON + 62 * MINUTE)
     assert runs(either_place) == []
@@ -142,14 +143,14 @@ def test_what_was_due_while_it_was_not_active_is_not_caught_up(either_place: Pla
 def test_whoever_dies_before_it_is_remembered_starts_no_second_run(either_place: Place, clock: Clock) -> None:
     push(either_place, HOURLY)
     clock.now = NOON + 60 * MINUTE
-    orchestrator = either_place.orchestrator
+    operations = either_place.operations
 
     def start_and_die(*arguments: Any, **options: Any) -> RunView:
-        orchestrator.start_by_trigger(*arguments, **options)
+        operations.machinery.start_by_trigger(*arguments, **options)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        TimeTriggers(orchestrator.store, orchestrator.versions.active, start_and_die).fire(clock.now)
+        TimeTriggers(operations.store, operations.machinery.versions.active, start_and_die).fire(clock.now)
     fire(either_place, clock, NOON + 60 * MINUTE)
 
     assert planned(either_place) == [NOON + 60 * MINUTE]
@@ -158,11 +159,11 @@ def test_whoever_dies_before_it_is_remembered_starts_no_second_run(either_place:
 def test_nodes_that_fire_at_the_same_time_start_one_run(either_place: Place, clock: Clock) -> None:
     push(either_place, {**HOURLY, "catch_up": {"rule": "ALL", "most": 5}})
     clock.now = NOON + 5 * 60 * MINUTE
-    first = either_place.orchestrator
-    nodes = [Orchestrator(first.settings, first.store, clock=clock, actor="dalsegno") for _ in range(4)]
+    first = either_place.operations
+    nodes = [Operations(first.store, first.settings, admin("dalsegno"), clock=clock) for _ in range(4)]
     together = Barrier(len(nodes))
 
-    def act(node: Orchestrator) -> None:
+    def act(node: Operations) -> None:
         together.wait()
         triggers_of(node).fire(clock.now)
 
@@ -185,7 +186,7 @@ def test_parameters_that_make_no_sense_are_a_failed_run(either_place: Place, clo
     [run] = runs(either_place)
     assert run.status is FAILED
     assert "x" in (run.reason or "")
-    assert [event["data"]["status"] for event in either_place.orchestrator.events(run.id)] == ["FAILED"]
+    assert [event.data["status"] for event in either_place.operations.runs.events(run.id)] == ["FAILED"]
 
 
 def test_one_that_cannot_be_started_does_not_hold_up_others(
@@ -193,16 +194,16 @@ def test_one_that_cannot_be_started_does_not_hold_up_others(
 ) -> None:
     push(either_place, HOURLY)
     either_place.push("other", noop("a"), time_triggers=[{"cron": "1 * * * *"}])
-    orchestrator = either_place.orchestrator
+    operations = either_place.operations
     clock.now = NOON + 61 * MINUTE
 
     def start(blueprint: Any, *arguments: Any, **options: Any) -> RunView:
         if blueprint.workflow.id == "w":
             raise PlatformError("The store is away.")
-        return orchestrator.start_by_trigger(blueprint, *arguments, **options)
+        return operations.machinery.start_by_trigger(blueprint, *arguments, **options)
 
-    TimeTriggers(orchestrator.store, orchestrator.versions.active, start).fire(clock.now)
-    assert len(orchestrator.list_runs("other")) == 1
+    TimeTriggers(operations.store, operations.machinery.versions.active, start).fire(clock.now)
+    assert len(operations.runs.list("other")) == 1
     assert "w is due, but cannot be started: The store is away." in caplog.text
     fire(either_place, clock, NOON + 62 * MINUTE)
     assert planned(either_place) == [NOON + 60 * MINUTE]

@@ -54,7 +54,7 @@ def _restart_from_beginning(play: Play, run: RunView) -> None:
 
 def _restarted(play: Play, run: RunView, **options: Any) -> None:
     with suppress(DalsegnoError):
-        play.look(play.finished(play.place.orchestrator.restart(run.name, **options)))
+        play.look(play.finished(play.place.operations.runs.restart(run.name, **options)))
 
 
 def _edit(**changes: Any) -> Callable[[Play, RunView], None]:
@@ -112,8 +112,8 @@ def _restart_meanwhile(play: Play, run: RunView) -> None:
 
     def work() -> None:
         try:
-            with play.another() as orchestrator:
-                ended.append(orchestrator.finish(orchestrator.start(play.written.workflow_id, {}).id))
+            with play.another() as operations:
+                ended.append(operations.runs.finish(operations.runs.start(play.written.workflow_id, {}).id))
         finally:
             reached.set()
 
@@ -136,8 +136,8 @@ def _run_twice(play: Play, run: RunView) -> None:
     ended: list[RunView] = []
 
     def work() -> None:
-        with play.another() as orchestrator:
-            ended.append(orchestrator.finish(orchestrator.start(play.written.workflow_id, {}).id))
+        with play.another() as operations:
+            ended.append(operations.runs.finish(operations.runs.start(play.written.workflow_id, {}).id))
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -182,7 +182,7 @@ def _abandon_and_restart_old(play: Play, run: RunView) -> None:
 
 def _set_checkpoint(play: Play, run: RunView) -> None:
     """To where it is."""
-    for mark in play.place.orchestrator.store.positions(play.author.consumer):
+    for mark in play.place.operations.store.positions(play.author.consumer):
         done = play.place.command(
             "checkpoints", "set", str(mark.table), "--consumer", play.author.consumer,
             "--to", str(mark.position.snapshot_id),

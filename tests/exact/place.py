@@ -17,12 +17,13 @@ from pyiceberg.catalog import Catalog
 
 from dalsegno.iceberg.catalogs import open_catalog
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.steps.spark.sessions import local_server
 from dalsegno.store import Store
+from tests.callers import admin
 from tests.services.faulty_proxy import FaultyProxy
 
 #: Up to the end of the sentence: a point within a word is part of it.
@@ -43,11 +44,11 @@ class Place:
         self.settings = settings
         #: In front of the catalog ``rest``.
         self.proxy = proxy
-        self.orchestrator = Orchestrator(settings, Store.open(settings.store), actor="ada")
+        self.operations = Operations(Store.open(settings.store), settings, admin())
         self._catalogs: dict[str, Catalog] = {}
 
     def close(self) -> None:
-        self.orchestrator.close()
+        self.operations.close()
 
     def pyiceberg(self, name: str) -> Catalog:
         if name not in self._catalogs:
@@ -98,13 +99,13 @@ class Place:
     def failures(self, run: RunView) -> list[Mapping[str, Any]]:
         """What the steps of a run say that failed, those of the runs that it called included."""
         found: list[Mapping[str, Any]] = []
-        waiting = list(self.orchestrator.steps(run.id))
+        waiting = list(self.operations.runs.steps(run.id))
         while waiting:
             step = waiting.pop(0)
             if step.failure:
                 found.append(step.failure)
             if step.run:
-                waiting += self.orchestrator.steps(step.run)
+                waiting += self.operations.runs.steps(step.run)
             for inside in step.inside.values():
                 waiting += inside
         return found

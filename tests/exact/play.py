@@ -15,9 +15,10 @@ from dalsegno.errors import DalsegnoError
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.runs import RunStatus
 from dalsegno.model.work_units import StatementState, UnitState, WorkUnit
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.operations.run_views import RunView
 from dalsegno.store import Store, work_units
+from tests.callers import admin
 from tests.exact.faults import PUBLISHING, Injection, injected
 from tests.exact.forms import Kind
 from tests.exact.oracle import Hole, Truth
@@ -111,16 +112,16 @@ class Play:
     def push(self, edit: Edit | None = None) -> None:
         self.written = self.author.write(edit)
         for text in self.written.texts:
-            self.place.orchestrator.push(text)
+            self.place.operations.workflows.push(text)
 
     def start(self) -> RunView:
-        return self.place.orchestrator.start(self.written.workflow_id, {})
+        return self.place.operations.runs.start(self.written.workflow_id, {})
 
     def run(self) -> RunView:
         return self.finished(self.start())
 
     def finished(self, run: RunView) -> RunView:
-        run = self.place.orchestrator.finish(run.id)
+        run = self.place.operations.runs.finish(run.id)
         self.say(f"{run.name} is {run.status.value}: {self.place.said(run)}")
         return run
 
@@ -173,18 +174,18 @@ class Play:
         else:
             self.has_fault_happened = killed_at(self.chance.randint(1, _MOMENTS), start_and_finish, *given)
         self.say("the worker was killed" if self.has_fault_happened else "the worker ended before that")
-        run = self.place.orchestrator.start(self.written.workflow_id, {}, idempotency_key=key)
+        run = self.place.operations.runs.start(self.written.workflow_id, {}, idempotency_key=key)
         if self.chance.random() < 0.3 and not run.status.is_final:
             self.say(self.place.command("kill", run.name).text)
             self.killed.add(run.id)
         return self.finished(run)
 
     @contextmanager
-    def another(self) -> Iterator[Orchestrator]:
+    def another(self) -> Iterator[Operations]:
         """For another thread."""
         settings = self.place.settings
-        with Orchestrator(settings, Store.open(settings.store), actor="grace") as orchestrator:
-            yield orchestrator
+        with Operations(Store.open(settings.store), settings, admin("grace")) as operations:
+            yield operations
 
     # What must hold.
 
@@ -215,7 +216,7 @@ class Play:
             raise Hole("SUCCEEDED, but " + "; ".join(found))
 
     def processed(self) -> Truth:
-        store = self.place.orchestrator.store
+        store = self.place.operations.store
         positions = {mark.table.name: mark.position.snapshot_id for mark in store.positions(self.author.consumer)}
         committed = [each for each in store.captures(self.author.consumer) if each.state is CaptureState.COMMITTED]
         processed, every = [], []
@@ -227,12 +228,12 @@ class Play:
         return Truth(self.scenario.script, self.scenario.wrapping, processed, every, captures)
 
     def pending(self) -> list[Capture]:
-        store = self.place.orchestrator.store
+        store = self.place.operations.store
         return store.captures(self.author.consumer, pending_only=True)
 
     def units(self) -> list[WorkUnit]:
         """Work behind captures that are pending."""
-        store = self.place.orchestrator.store
+        store = self.place.operations.store
         with store.database.reading() as connection:
             return work_units.behind(connection, [capture.id for capture in self.pending()])
 

@@ -162,11 +162,11 @@ def test_a_commit_that_arrives_when_nobody_expects_it_any_more(place: Place, for
         f"INSERT INTO {target} VALUES (1)",
     )
     script = form.replace("<t>", target).replace("<version>", str(version))
-    place.orchestrator.push(_LATE.format(name=name, script=script))
+    place.operations.workflows.push(_LATE.format(name=name, script=script))
     place.proxy.arm("kept", 1)
-    assert place.orchestrator.finish(place.orchestrator.start(name, {}).id).status is RunStatus.FAILED
+    assert place.operations.runs.finish(place.operations.runs.start(name, {}).id).status is RunStatus.FAILED
     assert place.proxy.has_happened
-    run = place.orchestrator.finish(place.orchestrator.start(name, {}).id)
+    run = place.operations.runs.finish(place.operations.runs.start(name, {}).id)
     place.proxy.disarm()
     if version > 1:
         assert run.status is RunStatus.SUCCEEDED, place.said(run)
@@ -174,6 +174,6 @@ def test_a_commit_that_arrives_when_nobody_expects_it_any_more(place: Place, for
         return
     assert "may still accept the statement's commit" in place.said(run)
     # It has arrived, which tells; what follows it is still to be executed.
-    assert place.orchestrator.finish(place.orchestrator.start(name, {}).id).status is RunStatus.SUCCEEDED
+    assert place.operations.runs.finish(place.operations.runs.start(name, {}).id).status is RunStatus.SUCCEEDED
     branch = "" if form == _REPLACED else ".branch_side"
     assert place.sql(f"SELECT id FROM {target}{branch} ORDER BY id") == [{"id": 1}, {"id": 2}]

@@ -6,9 +6,10 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import load
 from dalsegno.store import Store
+from tests.callers import admin
 from tests.exact.faults import FAULTS, Injection, injected, kill_at_commit
 from tests.exact.protections import switched_off
 
@@ -26,7 +27,7 @@ def start_and_finish(
         for name in without:
             stack.enter_context(switched_off(name))
         stack.enter_context(injected(injection))
-        orchestrator = stack.enter_context(Orchestrator(settings, Store.open(settings.store), actor="ada"))
-        orchestrator.finish(orchestrator.start(workflow_id, idempotency_key=key).id)
+        operations = stack.enter_context(Operations(Store.open(settings.store), settings, admin()))
+        operations.runs.finish(operations.runs.start(workflow_id, idempotency_key=key).id)
     # Not by returning: a timer may still run.
     os._exit(0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import Settings
 from dalsegno.spark.statements import statements
 from dalsegno.steps.spark.sessions import opened_for
@@ -228,12 +228,12 @@ class Lakeside:
     """A folder with settings, in which workflows are run."""
 
     settings: Settings
-    orchestrator: Orchestrator
+    operations: Operations
 
     def make_tables(self, file: str) -> None:
         path = self.settings.root / file
         if path.suffix == ".yaml":
-            self.run(self.orchestrator.push_file(path).workflow_id)
+            self.run(self.operations.workflows.push_file(path).workflow_id)
         else:
             self.sql(";".join(each for each in statements(path.read_text(encoding="utf-8")) if "CREATE" in each))
 
@@ -248,7 +248,7 @@ class Lakeside:
         return rows
 
     def run(self, workflow_id: str) -> None:
-        run = self.orchestrator.finish(self.orchestrator.start(workflow_id, {}).id)
+        run = self.operations.runs.finish(self.operations.runs.start(workflow_id, {}).id)
         assert run.status is RunStatus.SUCCEEDED, run.reason
 
     def differing(self, full: Mapping[str, str]) -> list[dict[str, object]]:

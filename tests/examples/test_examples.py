@@ -23,7 +23,8 @@ import pytest
 
 from dalsegno import Lake
 from dalsegno.audit.results import AuditRequest
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.callers import local_caller
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import load
 from dalsegno.store import Store
 from tests.conftest import warm_spark
@@ -101,7 +102,7 @@ def test_hostile_data(name: str, examples: Path, monkeypatch: pytest.MonkeyPatch
     with lakeside() as place:
         prove(CASES[name], place)
         for workflow_id in CASES[name].audited:
-            found = place.orchestrator.audit(AuditRequest(workflow_id))
+            found = place.operations.audits.run(AuditRequest(workflow_id))
             assert (found.is_equal, found.cannot_see) == (True, None), found
         # What people are told to check it with agrees.
         if Path("check.sql").exists():
@@ -126,14 +127,14 @@ def test_recipes(examples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 @contextmanager
 def lakeside() -> Iterator[Lakeside]:
     settings = load()
-    with Orchestrator(settings, Store.open(settings.store)) as orchestrator:
-        yield Lakeside(settings, orchestrator)
+    with Operations(Store.open(settings.store), settings, local_caller()) as operations:
+        yield Lakeside(settings, operations)
 
 
 def prove(case: Case, place: Lakeside) -> None:
     place.make_tables(case.tables)
     for file in case.files:
-        place.orchestrator.push_file(place.settings.root / file)
+        place.operations.workflows.push_file(place.settings.root / file)
     for number, text in enumerate(case.rounds, 1):
         place.sql(text)
         for workflow_id in case.runs:

@@ -11,7 +11,8 @@ from uuid import uuid4
 import pytest
 
 from dalsegno.model.runs import RunStatus
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.callers import local_caller
+from dalsegno.operations.facade import Operations
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.steps.spark.sessions import local_server
@@ -37,15 +38,15 @@ def settings(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Conf
 class Place:
     def __init__(self, settings: Settings) -> None:
         self._address = local_server(settings).ensure().address
-        self._orchestrator = Orchestrator(settings, Store.open(settings.store))
+        self._operations = Operations(Store.open(settings.store), settings, local_caller())
         for file in EXAMPLE.glob("*.yaml"):
-            self._orchestrator.push_file(file)
+            self._operations.workflows.push_file(file)
 
     def close(self) -> None:
-        self._orchestrator.close()
+        self._operations.close()
 
     def run(self, workflow_id: str, **params: Any) -> None:
-        run = self._orchestrator.finish(self._orchestrator.start(f"playback.{workflow_id}", params).id)
+        run = self._operations.runs.finish(self._operations.runs.start(f"playback.{workflow_id}", params).id)
         assert run.status is RunStatus.SUCCEEDED, run.reason
 
     def sql(self, statement: str) -> list[dict[str, Any]]:

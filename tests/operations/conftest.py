@@ -29,5 +29,5 @@ class Clock:
 @pytest.fixture
 def clock(either_place: Place) -> Clock:
     clock = Clock()
-    either_place.orchestrator.clock = either_place.orchestrator.versions.clock = clock
+    either_place.use_clock(clock)
     return clock

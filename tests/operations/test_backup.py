@@ -29,9 +29,9 @@ def test_a_copy_is_made_while_somebody_writes(place: Place) -> None:
     writer.start()
     copies = []
     for number in range(3):
-        before = len(place.orchestrator.list_runs(limit=10_000))
+        before = len(place.operations.runs.list(limit=10_000))
         file = place.folder / f"copy-{number}.db"
-        made = back_up(place.orchestrator.store, file)
+        made = back_up(place.operations.store, file)
         copies.append((before, file))
         assert (made.file, made.bytes) == (str(file), file.stat().st_size)
     done.set()
@@ -39,10 +39,10 @@ def test_a_copy_is_made_while_somebody_writes(place: Place) -> None:
     for before, file in copies:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         found = Place.at(place.folder, f"sqlite:///{file}")
-        runs = found.orchestrator.list_runs(limit=10_000)
+        runs = found.operations.runs.list(limit=10_000)
         assert len(runs) >= before
         assert sorted(run.number for run in runs) == list(range(1, len(runs) + 1))
-        found.orchestrator.close()
+        found.operations.close()
     assert not [each for each in place.folder.iterdir() if each.name.startswith(".copy")]
 
 
@@ -50,13 +50,13 @@ def test_nothing_is_overwritten(place: Place) -> None:
     file = place.folder / "copy.db"
     file.write_text("precious")
     with pytest.raises(UserError, match="is there already"):
-        back_up(place.orchestrator.store, file)
+        back_up(place.operations.store, file)
     assert file.read_text() == "precious"
 
 
 def test_a_folder_that_is_not_there(place: Place) -> None:
     with pytest.raises(PlatformError, match="cannot be copied to"):
-        back_up(place.orchestrator.store, place.folder / "nowhere" / "copy.db")
+        back_up(place.operations.store, place.folder / "nowhere" / "copy.db")
 
 
 @pytest.mark.postgres
@@ -73,12 +73,12 @@ def test_postgresql_there_and_back(postgres: Postgres, tmp_path: Path) -> None:
     place = Place.at(tmp_path, postgres.url(old))
     place.push("w", noop("a"))
     run = place.run("w")
-    place.orchestrator.close()
+    place.operations.close()
     file = tmp_path / "store.dump"
     server = [f"--host={LOOPBACK}", f"--port={postgres.port}", f"--username={USER}"]
     subprocess.run([program("pg_dump"), *server, "--format=custom", f"--file={file}", old], check=True)
     subprocess.run([program("pg_restore"), *server, "--no-owner", f"--dbname={new}", str(file)], check=True)
     restored = Place.at(tmp_path, postgres.url(new))
-    assert restored.orchestrator.run("w/1") == run
+    assert restored.operations.runs.get("w/1") == run
     assert restored.run("w").number == 2
-    restored.orchestrator.close()
+    restored.operations.close()

@@ -32,7 +32,7 @@ class Lag:
 
     def __init__(self, folder: Path) -> None:
         self.place = Place.at(folder)
-        self.settings, self.store = self.place.orchestrator.settings, self.place.orchestrator.store
+        self.settings, self.store = self.place.operations.settings, self.place.operations.store
         self.now = utc_now()
         self.late = Lateness(self.settings, self.store, lambda: self.now)
         self.lake = Lake(self.settings, self.store)

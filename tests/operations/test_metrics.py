@@ -29,7 +29,7 @@ def test_runs_are_counted_once_from_the_start_on(either_place: Place, clock: Clo
     either_place.push("w", noop("a"))
     either_place.push("v", shell("bad", "exit 1", retry_policy={"error_retry_limit": 0}))
     either_place.run("w")
-    metrics = Metrics(either_place.orchestrator.store, clock.now)
+    metrics = Metrics(either_place.operations.store, clock.now)
     assert read(metrics, clock.now)["dalsegno_runs_ended"] == {}
 
     for _ in range(2):
@@ -39,7 +39,7 @@ def test_runs_are_counted_once_from_the_start_on(either_place: Place, clock: Clo
         found = read(metrics, clock.now)["dalsegno_runs_ended"]
         assert found == {("w", "SUCCEEDED"): 2, ("v", "FAILED"): 1}
         clock.pass_by(minutes=2)
-    either_place.orchestrator.restart(failed.id)
+    either_place.operations.runs.restart(failed.id)
     either_place.finish(failed)
     assert read(metrics, clock.now)["dalsegno_runs_ended"]["v", "FAILED"] == 2
 
@@ -52,11 +52,11 @@ def test_what_is_saved_late_is_counted(either_place: Place, clock: Clock) -> Non
 
     either_place.push("w", noop("a"))
     run = either_place.run("w")
-    metrics = Metrics(either_place.orchestrator.store, clock.now)
+    metrics = Metrics(either_place.operations.store, clock.now)
     last = metrics._upto
     for number in (last + 5, last + 3):
         values = {"run_id": run.id, "kind": "run", "data": {"status": "STOPPED"}, "happened_at": clock.now}
-        with either_place.orchestrator.store.database.writing() as connection:
+        with either_place.operations.store.database.writing() as connection:
             connection.execute(insert(events).values(id=number, **values))
         read(metrics, clock.now)
     assert read(metrics, clock.now)["dalsegno_runs_ended"] == {("w", "STOPPED"): 2}
@@ -68,7 +68,7 @@ def test_what_waits(either_place: Place, clock: Clock) -> None:
     either_place.start("w")
     clock.pass_by(seconds=90)
 
-    found = read(Metrics(either_place.orchestrator.store, clock.now), clock.now)
+    found = read(Metrics(either_place.operations.store, clock.now), clock.now)
 
     assert found["dalsegno_runs_open"] == {("w", "IN_PROGRESS"): 1, ("w", "CREATED"): 1}
     assert found["dalsegno_steps_ready"] == {ONE: 1}
@@ -79,7 +79,7 @@ def test_what_waits(either_place: Place, clock: Clock) -> None:
 
 
 def test_captures_lags_and_freshness(either_place: Place, clock: Clock) -> None:
-    store = either_place.orchestrator.store
+    store = either_place.operations.store
     metrics = Metrics(store, clock.now)
     process(store, "c1", 10, clock.now)
     clock.pass_by(minutes=5)

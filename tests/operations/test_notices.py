@@ -40,14 +40,14 @@ def mail() -> Iterator[SmtpReceiver]:
 
 
 def waiting(place: Place) -> list[dict[str, Any]]:
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         return [dict(row) for row in rows(connection, select(service_tables.outbox))]
 
 
 def sender(place: Place, *channels: ChannelSettings) -> Sender:
-    orchestrator = place.orchestrator
-    settings = replace(orchestrator.settings, notifications={channel.name: channel for channel in channels})
-    return Sender(settings, orchestrator.store, orchestrator.clock)
+    operations = place.operations
+    settings = replace(operations.settings, notifications={channel.name: channel for channel in channels})
+    return Sender(settings, operations.store, operations.clock)
 
 
 def webhook(receiver: HttpReceiver, name: str = "ops", **fields: Any) -> ChannelSettings:
@@ -55,7 +55,7 @@ def webhook(receiver: HttpReceiver, name: str = "ops", **fields: Any) -> Channel
 
 
 def lateness(place: Place) -> Lateness:
-    return Lateness(place.orchestrator.settings, place.orchestrator.store, place.orchestrator.clock)
+    return Lateness(place.operations.settings, place.operations.store, place.operations.clock)
 
 
 # What is told.
@@ -89,7 +89,7 @@ def test_a_run_that_succeeds_or_tells_nobody_leaves_none(either_place: Place) ->
 
 def test_every_failure_of_a_run_is_told(either_place: Place) -> None:
     run = either_place.do(BAD, properties=OPS)
-    either_place.orchestrator.restart(run.id)
+    either_place.operations.runs.restart(run.id)
     assert either_place.finish(run).attempt == 2
 
     assert [row["message"]["attempt"] for row in waiting(either_place)] == [1, 2]
@@ -97,8 +97,8 @@ def test_every_failure_of_a_run_is_told(either_place: Place) -> None:
 
 def test_a_run_that_could_not_begin_is_told(either_place: Place) -> None:
     either_place.push("w", noop("a"), properties=OPS, params={"x": expression("1 / 0")})
-    orchestrator = either_place.orchestrator
-    orchestrator.start_by_trigger(orchestrator.versions.named("w", "latest"), "key", {"type": "TIME"})
+    operations = either_place.operations
+    operations.machinery.start_by_trigger(operations.machinery.versions.named("w", "latest"), "key", {"type": "TIME"})
 
     [row] = waiting(either_place)
     assert row["message"]["status"] == "FAILED"
@@ -135,12 +135,12 @@ def test_killed_at_any_moment_there_is_one_message(tmp_path: Path) -> None:
         place.push("w", noop("a"), properties=OPS)
         place.start("w")
         was_killed = killed_at(moment, end_run, str(folder))
-        has_ended = place.orchestrator.run("w/1").status is FAILED
+        has_ended = place.operations.runs.get("w/1").status is FAILED
         assert len(waiting(place)) == has_ended
         end_run(str(folder))
         [row] = waiting(place)
         assert (row["channel"], row["message"]["run"]) == ("ops", "w/1")
-        place.orchestrator.close()
+        place.operations.close()
     assert moment > 5
 
 

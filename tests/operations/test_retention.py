@@ -20,12 +20,12 @@ from tests.store.examples import capture
 
 
 def retention(place: Place, keep_runs_least: int = 1) -> Retention:
-    chosen = replace(place.orchestrator.settings, keep_runs_least=keep_runs_least)
-    return Retention(chosen, place.orchestrator.store, place.orchestrator.clock)
+    chosen = replace(place.operations.settings, keep_runs_least=keep_runs_least)
+    return Retention(chosen, place.operations.store, place.operations.clock)
 
 
 def numbers(place: Place, workflow_id: str = "w") -> list[int]:
-    return sorted(run.number for run in place.orchestrator.list_runs(workflow_id, limit=100))
+    return sorted(run.number for run in place.operations.runs.list(workflow_id, limit=100))
 
 
 def count(place: Place, name: str, run: RunView | None = None) -> int:
@@ -33,12 +33,12 @@ def count(place: Place, name: str, run: RunView | None = None) -> int:
     query = select(func.count()).select_from(table)
     if run is not None:
         query = query.where(table.c.run_id == run.id)
-    with place.orchestrator.store.database.reading() as connection:
+    with place.operations.store.database.reading() as connection:
         return connection.execute(query).scalar_one()
 
 
 def test_old_runs_go_with_all_that_was_remembered_of_them(either_place: Place, clock: Clock) -> None:
-    either_place.orchestrator.signals.announce("x")
+    either_place.operations.signals.announce("x")
     either_place.push("w", foreach("each", [1, 2], [noop("a", signal_dependencies=[{"name": "x"}])]))
     first = either_place.run("w")
     clock.pass_by(days=89)
@@ -81,7 +81,7 @@ def test_a_restarted_run_is_as_old_as_its_last_end(either_place: Place, clock: C
     run = either_place.run("w")
     either_place.run("w")
     clock.pass_by(days=80)
-    either_place.orchestrator.restart(run.id)
+    either_place.operations.runs.restart(run.id)
     either_place.finish(run)
     clock.pass_by(days=20)
 
@@ -120,7 +120,7 @@ def test_a_run_that_captured_stays_without_its_events(either_place: Place, clock
     either_place.push("w", noop("a"))
     runs = [either_place.run("w") for _ in range(3)]
     made = replace(capture(), created_by=actor_of_run("w", 1))
-    either_place.orchestrator.store.record_capture(made)
+    either_place.operations.store.record_capture(made)
     clock.pass_by(days=100)
 
     done = retention(either_place).forget_runs()
@@ -146,14 +146,14 @@ class TestFiles:
         return place.do(shell("a", "echo hello"))
 
     def folder(self, place: Place, number: int = 1) -> Path:
-        return place.orchestrator.settings.jobs_path / "w" / str(number)
+        return place.operations.settings.jobs_path / "w" / str(number)
 
     def age(self, place: Place, days: int, number: int = 1) -> None:
-        then = (place.orchestrator.clock() - timedelta(days=days)).timestamp()
+        then = (place.operations.clock() - timedelta(days=days)).timestamp()
         os.utime(self.folder(place, number), (then, then))
 
     def in_days(self, place: Place, days: int) -> Retention:
-        now = place.orchestrator.clock() + timedelta(days=days)
+        now = place.operations.clock() + timedelta(days=days)
         return replace(retention(place), clock=lambda: now)
 
     def test_they_go_when_the_run_ended_long_ago(self, place: Place, run: RunView) -> None:
@@ -182,7 +182,7 @@ class TestFiles:
         elsewhere = place.folder / "precious"
         elsewhere.mkdir()
         (elsewhere / "file").write_text("x")
-        jobs = place.orchestrator.settings.jobs_path
+        jobs = place.operations.settings.jobs_path
         (jobs / "w" / "8").symlink_to(elsewhere)
         (jobs / "w" / "notes").mkdir()
         (jobs / "file").write_text("x")

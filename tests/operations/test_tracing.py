@@ -29,7 +29,7 @@ def tracer(place: Place, receiver: HttpReceiver) -> Tracer:
     }
     collector = Collector.from_environment(environment)
     assert collector is not None
-    return Tracer(place.orchestrator.store, collector, place.orchestrator.clock)
+    return Tracer(place.operations.store, collector, place.operations.clock)
 
 
 def spans(posted: Posted) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from tests.engine.support import Place
 
 
 def test_a_write_is_one(either_place: Place) -> None:
-    store = either_place.orchestrator.store
+    store = either_place.operations.store
     check = WriteCheck(store)
     for count in (1, 2):
         check.write()
@@ -26,20 +26,20 @@ def test_a_write_is_one(either_place: Place) -> None:
 
 
 def test_nodes_that_begin_at_once(either_place: Place) -> None:
-    checks = [WriteCheck(either_place.orchestrator.store) for _ in range(4)]
+    checks = [WriteCheck(either_place.operations.store) for _ in range(4)]
     threads = [threading.Thread(target=check.write) for check in checks]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert either_place.orchestrator.store.database.failures == 0
+    assert either_place.operations.store.database.failures == 0
 
 
 def test_not_ready_while_nothing_can_be_written(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_check, "_TOO_OLD_SECONDS", 0.3)
     monkeypatch.setattr(database, "PATIENCE_SECONDS", 0.1)
-    with Store.open(place.orchestrator.settings.store) as store:
-        service = Service(place.orchestrator.settings, store, [Role.API])
+    with Store.open(place.operations.settings.store) as store:
+        service = Service(place.operations.settings, store, [Role.API])
         assert service.problems() == []
         with closing(database.sqlite.connect(str(store.database.url.database), isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -54,8 +54,8 @@ def test_not_ready_while_nothing_can_be_written(place: Place, monkeypatch: pytes
 
 def test_a_node_that_only_answers_writes_by_itself(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dalsegno.operations.service.CHECK_SECONDS", 0.01)
-    store = place.orchestrator.store
-    service = Service(place.orchestrator.settings, store, [Role.API])
+    store = place.operations.store
+    service = Service(place.operations.settings, store, [Role.API])
     thread = threading.Thread(target=service.run)
     written = threading.Event()
     monkeypatch.setattr(store.database, "confirm_write", written.set)

@@ -23,7 +23,7 @@ class Client:
 
     def __init__(self, place: Place, service: Service, address: str) -> None:
         self.place, self.service, self.address = place, service, address
-        self.token: str | None = first_token(place.orchestrator.store, by="ada", now=utc_now())
+        self.token: str | None = first_token(place.operations.store, by="ada", now=utc_now())
 
     def raw(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
         if self.token is not None:
@@ -44,7 +44,7 @@ class Client:
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
     place = Place.at(tmp_path)
-    service = Service(place.orchestrator.settings, place.orchestrator.store, [Role.API])
+    service = Service(place.operations.settings, place.operations.store, [Role.API])
     with listening(service, "127.0.0.1:0") as address:
         yield Client(place, service, address)
-    place.orchestrator.close()
+    place.operations.close()

@@ -13,13 +13,11 @@ import pytest
 
 from dalsegno.clock import utc_now
 from dalsegno.errors import PlatformError, UserError
-from dalsegno.operations import tokens
 from dalsegno.operations.readiness import Pulse
 from dalsegno.operations.service import Role, Service
-from dalsegno.operations.tokens import first_token, is_valid, new_token
+from dalsegno.operations.tokens import Tokens, first_token, new_token
 from dalsegno.server.authentication import Failures
 from dalsegno.server.listening import address_of, listening
-from dalsegno.store import Store
 from tests.engine.support import noop, shell
 from tests.server.conftest import Client
 
@@ -38,7 +36,7 @@ def test_nothing_without_a_token(client: Client, token: str | None, caplog: pyte
         code, text, answered = client.raw(method, path, None, **headers)
         assert (code, answered["WWW-Authenticate"]) == (401, "Bearer")
         assert json.loads(text)["error"]["hint"].endswith("dalsegno server token")
-    assert client.place.orchestrator.list_runs() == []
+    assert not client.place.operations.runs.list()
     assert "refused GET /metrics from 127.0.0.1: it had no valid token" in caplog.messages
     assert not token or token not in caplog.text
 
@@ -75,14 +73,14 @@ def test_what_others_said_of_the_client_changes_nothing(client: Client, caplog: 
 
 def test_wrong_tokens_do_not_lock_out_the_right_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
-    valid_digests = tokens.valid_digests
+    valid_digests = Tokens.valid_digests
 
-    def counted(store: Store) -> list[str]:
+    def counted(known: Tokens) -> list[str]:
         nonlocal looks
         looks += 1
-        return valid_digests(store)
+        return valid_digests(known)
 
-    monkeypatch.setattr(tokens, "valid_digests", counted)
+    monkeypatch.setattr(Tokens, "valid_digests", counted)
     right, client.token = client.token, f"dalsegno_{'x' * 43}"
     codes = [client.raw("GET", "/api/runs") for _ in range(150)]
     assert [code for code, _, _ in codes[:50]] == [401] * 50
@@ -92,7 +90,7 @@ def test_wrong_tokens_do_not_lock_out_the_right_one(client: Client, monkeypatch:
     assert looks < 120, "guesses are not looked up one by one"
     for client.token, code in ((right, 200), (None, 429), ("short", 429)):
         assert client.raw("GET", "/api/runs")[0] == code
-    client.token = new_token(client.place.orchestrator.store, by="ada", now=utc_now())
+    client.token = new_token(client.place.operations.store, by="ada", now=utc_now())
     wait_for(lambda: client.raw("GET", "/api/runs")[0] == 200)
     client.token = right
     # Failures are forgotten after a second.
@@ -116,11 +114,11 @@ def test_failures_are_forgotten() -> None:
 
 
 def test_a_new_token_takes_the_place_of_the_old_ones(client: Client) -> None:
-    store, old = client.place.orchestrator.store, client.token
+    store, old = client.place.operations.store, client.token
     assert old is not None
     assert first_token(store, by="ada", now=utc_now()) is None
     new = new_token(store, by="ada", now=utc_now())
-    assert (is_valid(store, old), is_valid(store, new)) == (False, True)
+    assert (Tokens(store).is_valid(old), Tokens(store).is_valid(new)) == (False, True)
     assert client("GET", "/api/runs")[0] == 401
     client.token = new
     assert client("GET", "/api/runs")[0] == 200
@@ -153,10 +151,10 @@ def test_not_ready_when_a_loop_hangs(client: Client) -> None:
 
 
 def test_not_ready_without_the_store(client: Client) -> None:
-    with client.place.orchestrator.store.database.writing() as connection:
+    with client.place.operations.store.database.writing() as connection:
         connection.exec_driver_sql("UPDATE dalsegno_version SET version_num = '0001'")
     assert client("GET", "/ready")[0] == 503
-    with client.place.orchestrator.store.database.writing() as connection:
+    with client.place.operations.store.database.writing() as connection:
         connection.exec_driver_sql("DROP TABLE dalsegno_version")
     assert client("GET", "/ready")[0] == 503
     assert client("GET", "/health")[0] == 200
@@ -168,9 +166,7 @@ def test_not_ready_when_it_is_about_to_end(client: Client) -> None:
 
 
 def test_a_service_that_works_is_ready(client: Client) -> None:
-    running = Service(
-        client.place.orchestrator.settings, client.place.orchestrator.store, [Role.TRIGGERS, Role.WORKERS]
-    )
+    running = Service(client.place.operations.settings, client.place.operations.store, [Role.TRIGGERS, Role.WORKERS])
     thread = threading.Thread(target=running.run)
     thread.start()
     try:
@@ -203,7 +199,7 @@ def test_metrics(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'dalsegno_runs_open{status="IN_PROGRESS",workflow="w"} 1.0' in lines
     assert "dalsegno_store_errors_total 3.0" in lines
     assert "dalsegno_store_up 1.0" in lines
-    with client.place.orchestrator.store.database.writing() as connection:
+    with client.place.operations.store.database.writing() as connection:
         connection.exec_driver_sql("ALTER TABLE nodes RENAME TO away")
     text = client.raw("GET", "/metrics")[1]
     assert "dalsegno_store_up 0.0" in text.decode().splitlines()
@@ -220,7 +216,7 @@ def test_start_and_show(client: Client) -> None:
     assert made["initiator"]["by"] == "api"
     code, again = client("POST", "/api/workflows/w/runs", {"params": {"x": 7}, "idempotency_key": "k"})
     assert (code, again["id"], again["is_repeated"]) == (200, made["id"], True)
-    client.place.orchestrator.finish(made["id"])
+    client.place.operations.runs.finish(made["id"])
     for reference in ("w/1", made["id"], "w"):
         code, found = client("GET", f"/api/runs/{reference}")
         assert (code, found["run"]["status"]) == (200, "SUCCEEDED")
@@ -253,6 +249,33 @@ def test_stop_kill_and_restart(client: Client) -> None:
     assert (code, again["status"], again["attempt"]) == (202, "IN_PROGRESS", 2)
     assert client("POST", "/api/runs/w/1/restart")[0] == 409
     assert client("POST", "/api/runs/w/1/kill")[1]["status"] == "FAILED"
+
+
+def test_changes_say_who_made_them_and_by_which_request(client: Client) -> None:
+    client.place.push("w", FAILING)
+    _, _, answered = client.raw("POST", "/api/workflows/w/runs", None, **{"X-Request-Id": "deploy-7"})
+    assert answered["X-Request-Id"] == "deploy-7"
+    for odd in ("a b", "x" * 129, "é"):
+        _, _, answered = client.raw("GET", "/api/runs", None, **{"X-Request-Id": odd})
+        assert re.fullmatch("[0-9a-f]{32}", answered["X-Request-Id"])
+    code, killed = client("POST", "/api/runs/w/1/kill", {"reason": "wrong day"})
+    assert (code, killed["ended_by"], killed["reason"]) == (202, "api", "killed by api: wrong day")
+    assert client("POST", "/api/runs/w/1/restart", {"reason": "a\x00b"})[0] == 400
+    assert client("POST", "/api/runs/w/1/restart", {"reason": 7})[0] == 400
+    kill, start = client.place.operations.admin.history("w/1")
+    assert (start.verb, start.caller, start.request_id) == ("runs.start", "api", "deploy-7")
+    assert (kill.verb, kill.reason, kill.roles) == ("runs.kill", "wrong day", ["operator"])
+
+
+def test_pages_of_runs(client: Client) -> None:
+    client.place.push("w", noop("a"))
+    for _ in range(3):
+        client.place.run("w")
+    _, first = client("GET", "/api/runs?limit=2")
+    _, second = client("GET", f"/api/runs?limit=2&cursor={first['next_cursor']}")
+    assert [run["number"] for run in (*first["runs"], *second["runs"])] == [3, 2, 1]
+    assert "next_cursor" not in second
+    assert client("GET", "/api/runs?cursor=nowhere")[0] == 400
 
 
 def test_restart_with_another_version(client: Client) -> None:
@@ -303,7 +326,7 @@ def test_many_at_once(client: Client) -> None:
     for thread in threads:
         thread.join()
     assert codes == [201] * 30
-    assert len(client.place.orchestrator.list_runs("w", limit=100)) == 30
+    assert len(client.place.operations.runs.list("w", limit=100)) == 30
 
 
 # Where it listens.

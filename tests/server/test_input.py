@@ -37,10 +37,10 @@ def input_database(postgres: Postgres) -> str:
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     is_sqlite = request.param == "sqlite"
     place = Place.at(tmp_path, None if is_sqlite else new_schema(request.getfixturevalue("input_database")))
-    service = Service(place.orchestrator.settings, place.orchestrator.store, [Role.API])
+    service = Service(place.operations.settings, place.operations.store, [Role.API])
     with listening(service, "127.0.0.1:0") as address:
         yield Client(place, service, address)
-    place.orchestrator.close()
+    place.operations.close()
 
 
 def nested(depth: int) -> Any:
@@ -105,10 +105,10 @@ def test_input_that_can_never_work(client: Client) -> None:
 
 
 def test_a_database_that_fails_is_not_named(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    with client.place.orchestrator.store.database.writing() as connection:
+    with client.place.operations.store.database.writing() as connection:
         connection.execute(sql("DROP TABLE signal_waits"))
         connection.execute(sql("ALTER TABLE runs RENAME TO hidden"))
-    place = str(client.place.orchestrator.store.database.place)
+    place = str(client.place.operations.store.database.place)
     for method, path in (("GET", "/api/runs"), ("GET", "/api/runs/w"), ("GET", "/ready"), ("GET", "/metrics")):
         code, text, _ = client.raw(method, path)
         assert place not in text.decode()
@@ -124,7 +124,7 @@ def test_what_was_stored_before_breaks_no_answer(client: Client) -> None:
     run = client.place.run("w")
     poisoned = json.dumps({"p": {"type": "STRING", "value": LONE, "mode": "MUTABLE", "source": "LAUNCH"}})
     initiator = json.dumps({"type": "MANUAL", "by": LONE, "planned_ms": 1})
-    with client.place.orchestrator.store.database.writing() as connection:
+    with client.place.operations.store.database.writing() as connection:
         statement = sql("UPDATE runs SET params = :params, initiator = :initiator WHERE id = :id")
         connection.execute(statement, {"params": poisoned, "initiator": initiator, "id": run.id})
     code, found = client("GET", "/api/runs?params=true")
@@ -145,8 +145,8 @@ def test_lists_leave_parameters_out(client: Client) -> None:
     assert client("GET", "/api/runs?params=true")[1]["runs"][0]["params"]["p"]["value"] == "x"
     assert client("GET", "/api/runs/w/1")[1]["run"]["params"]["p"]["value"] == "x"
     # Not even read: a value that cannot be read does no harm.
-    with client.place.orchestrator.store.database.writing() as connection:
-        if client.place.orchestrator.store.database.is_sqlite:
+    with client.place.operations.store.database.writing() as connection:
+        if client.place.operations.store.database.is_sqlite:
             connection.execute(sql("UPDATE runs SET params = 'broken', run_params = 'broken'"))
     assert client("GET", "/api/runs")[0] == 200
 
@@ -155,19 +155,19 @@ def test_lists_leave_parameters_out(client: Client) -> None:
 
 
 def test_nothing_else_is_stored_either(client: Client) -> None:
-    orchestrator = client.place.orchestrator
+    operations = client.place.operations
     client.place.push("w", noop("a"))
     for bad in (LONE, "x\0"):
         for attempt in (
-            lambda bad=bad: orchestrator.signals.announce(bad),
-            lambda bad=bad: orchestrator.signals.announce("s", {"p": bad}),
-            lambda bad=bad: orchestrator.signals.announce("s", {}, key=bad),
-            lambda bad=bad: orchestrator.set_limit(bad, 1),
-            lambda bad=bad: orchestrator.set_breakpoint("w", bad),
-            lambda bad=bad: orchestrator.clear_breakpoint("w", bad),
-            lambda bad=bad: orchestrator.run(bad),
-            lambda bad=bad: orchestrator.versions.activate("w", bad),
-            lambda bad=bad: orchestrator.templates.find(bad),
+            lambda bad=bad: operations.signals.announce(bad),
+            lambda bad=bad: operations.signals.announce("s", {"p": bad}),
+            lambda bad=bad: operations.signals.announce("s", {}, key=bad),
+            lambda bad=bad: operations.admin.set_limit(bad, 1),
+            lambda bad=bad: operations.workflows.set_breakpoint("w", bad),
+            lambda bad=bad: operations.workflows.clear_breakpoint("w", bad),
+            lambda bad=bad: operations.runs.get(bad),
+            lambda bad=bad: operations.workflows.activate("w", bad),
+            lambda bad=bad: operations.machinery.templates.find(bad),
             lambda bad=bad: client.place.push(f"w{bad}", noop("a")),
             lambda bad=bad: client.place.push("v", noop("a", params={"p": {"type": "STRING", "value": bad}})),
             lambda bad=bad: client.place.push("v", noop("a", tags=[{"name": f"t{bad}"}])),
@@ -176,9 +176,9 @@ def test_nothing_else_is_stored_either(client: Client) -> None:
                 attempt()
     for number in (2**63, 2**70):
         with pytest.raises(UserError, match="64 bits"):
-            orchestrator.signals.announce("s", {"p": number})
+            operations.signals.announce("s", {"p": number})
     with pytest.raises(UserError, match="512 are the limit"):
-        orchestrator.signals.announce("s", {}, key="k" * 9000)
+        operations.signals.announce("s", {}, key="k" * 9000)
 
 
 def test_a_job_cannot_store_it(client: Client) -> None:
@@ -220,13 +220,13 @@ def test_all_expressions_of_a_run_share_a_budget(tmp_path: Path) -> None:
     small = {f"p{number}": expression("1 + 1") for number in range(120)}
     place.push("w", noop("a", params=small), params=small)
     assert place.run("w").status is not FAILED
-    place.orchestrator.close()
+    place.operations.close()
 
 
 def test_starts_do_not_take_all_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place.at(tmp_path)
     place.push("w", noop("a"))
-    service = Service(place.orchestrator.settings, place.orchestrator.store, [Role.API])
+    service = Service(place.operations.settings, place.operations.store, [Role.API])
     monkeypatch.setattr(api, "_STARTS_WAITING", 46)
     # Starts that last until we let them go: whoever holds the database does that.
     with listening(service, "127.0.0.1:0") as address:
@@ -234,7 +234,7 @@ def test_starts_do_not_take_all_threads(tmp_path: Path, monkeypatch: pytest.Monk
         codes: list[int] = []
         # With one key they are one run, so that they end soon.
         body = {"idempotency_key": "k"}
-        with place.orchestrator.store.database.writing() as connection:
+        with place.operations.store.database.writing() as connection:
             connection.execute(sql("UPDATE workflows SET last_run = last_run"))
             threads = [
                 threading.Thread(target=lambda: codes.append(client("POST", "/api/workflows/w/runs", body)[0]))
@@ -251,5 +251,5 @@ def test_starts_do_not_take_all_threads(tmp_path: Path, monkeypatch: pytest.Monk
             assert time.monotonic() - began < 2
         for thread in threads:
             thread.join()
-    place.orchestrator.close()
+    place.operations.close()
     assert sorted(set(codes)) == [200, 201, 503]

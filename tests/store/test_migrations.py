@@ -56,6 +56,8 @@ ROWS: dict[str, list[str]] = {
            VALUES ('run r 1 failed', 'ops', '{{}}', {now}, {now}, 0)""",
         """INSERT INTO lags (consumer, table_name, measured_at) VALUES ('daily', 'lake.db.playback', {now})""",
         """INSERT INTO progress (name, upto) VALUES ('traces', 7)""",
+        """INSERT INTO audit_log (recorded_at, caller, roles, verb, subject_kind, subject, after_change, reason)
+           VALUES ({now}, 'ada@host', '["admin"]', 'kill', 'run', 'w/1', '{{"ending": "KILL"}}', 'wrong day')""",
         """INSERT INTO work_units (id, digest, captures, workflow_id, step_id, inputs, state, template, begun_by,
            created_at, visited, owner, outputs)
            VALUES ('u', 'u', '["old"]', 'w', 's', '[]', 'done', 't', 'w/1', {now}, '[]', 'o', '{{}}')""",

@@ -11,7 +11,16 @@ import pytest
 from sqlalchemy import JSON, Boolean
 
 from dalsegno.errors import StoreFailed, UserError
-from dalsegno.store import Store, file_tables, reading, run_tables, sqlite_driver, sqlite_file, tables
+from dalsegno.store import (
+    Store,
+    audit_tables,
+    file_tables,
+    reading,
+    run_tables,
+    sqlite_driver,
+    sqlite_file,
+    tables,
+)
 from dalsegno.store.database import Database
 from dalsegno.store.sqlite_file import SqliteFile, open_for_reading
 from dalsegno.store.store_reader import StoreReader
@@ -21,6 +30,7 @@ READ = (
     *(run_tables.workflows, run_tables.versions, run_tables.runs, run_tables.flows, run_tables.steps),
     *(run_tables.events, run_tables.signal_waits, tables.captures, tables.capture_tables, tables.checkpoints),
     *(tables.checkpoint_positions, tables.positions, file_tables.version_files, file_tables.file_contents),
+    *(audit_tables.audit_log, run_tables.signals),
 )
 
 

@@ -85,7 +85,7 @@ def test_jobs(tmp_path: Path) -> None:
     """All of ours is closed; what the job itself writes has the modes that it asks for."""
     place = Place.at(tmp_path)
     place.do(shell("s", "touch result; mkdir results; echo hello"))
-    place.orchestrator.close()
+    place.operations.close()
     own = [tmp_path / OWN_FOLDER, *(tmp_path / OWN_FOLDER).rglob("*")]
     assert {path for path in own if path.is_dir() and mode(path) != 0o700} == set()
     logs = list((tmp_path / OWN_FOLDER).rglob("log"))

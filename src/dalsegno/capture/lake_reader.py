@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from dalsegno import settings as settings_module
 from dalsegno.errors import UnknownName, UserError
 from dalsegno.model.captures import Capture, Checkpoint
 from dalsegno.model.tables import TableName
 from dalsegno.settings import Settings
 from dalsegno.store.capture_queries import CheckpointPosition
 from dalsegno.store.closing import Closing
-from dalsegno.store.sqlite_file import open_for_reading
 from dalsegno.store.store_reader import StoreReader
 
 
@@ -66,8 +62,3 @@ class LakeReader(Closing):
             )
         self.settings.catalog(catalog)
         return TableName(catalog, tuple(rest[:-1]), rest[-1])
-
-
-def open_lake_reader(settings_file: Path | None = None) -> LakeReader:
-    settings = settings_module.load(settings_file)
-    return LakeReader(settings, StoreReader(open_for_reading(settings.store)))

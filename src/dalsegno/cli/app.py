@@ -1,4 +1,4 @@
-"""The commands. Each opens the lake, calls one operation and shows what it returned."""
+"""The commands. Each calls one operation and shows what it returned."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dalsegno.cli import (
     auditing,
     backing_up,
     breakpoints_and_limits,
+    changes_made,
     lookups,
     runs,
     serving,
@@ -24,7 +25,7 @@ from dalsegno.cli import (
 )
 from dalsegno.cli import completion as names
 from dalsegno.cli.help_groups import GroupedCommands
-from dalsegno.cli.output import line_of, opened, opened_lake_reader, reporting, show
+from dalsegno.cli.output import line_of, opened, reporting, show, show_all, show_page
 
 app = typer.Typer(
     cls=GroupedCommands,
@@ -97,7 +98,7 @@ ChangesKind = Annotated[
         "or range.",
     ),
 ]
-Operations = Annotated[
+OperationKinds = Annotated[
     list[str] | None,
     typer.Option(
         "--operation",
@@ -122,6 +123,8 @@ CaptureMode = Annotated[
     ),
 ]
 Branch = Annotated[str, typer.Option(metavar="NAME", help="Capture from this branch.")]
+Limit = Annotated[int, typer.Option(min=1, metavar="N", help="List at most this many.")]
+After = Annotated[str | None, typer.Option(metavar="CURSOR", help="List what follows the page that named this cursor.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SettingsFile = Annotated[
     Path | None,
@@ -154,7 +157,7 @@ def plan(
     max_bytes: MaxBytes = None,
     branch: Branch = "main",
     changes: ChangesKind = None,
-    operations: Operations = None,
+    operation_kinds: OperationKinds = None,
     keys: Keys = None,
     mode: CaptureMode = None,
     lookback_days: Annotated[
@@ -175,10 +178,10 @@ def plan(
     The plan compares what a capture reads with a lookback and a full scan. It shows the snapshots, the partitions, how
     late rows are, how far behind the consumer is, and when unprocessed snapshots may expire.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import plan_text  # noqa: PLC0415
 
-        plans = lake.plan(
+        plans = operations.captures.plan(
             *tables,
             consumer=consumer,
             start=start,
@@ -187,7 +190,7 @@ def plan(
             max_bytes=max_bytes,
             branch=branch,
             changes=changes,
-            operations=operations,
+            operations=operation_kinds,
             keys=keys or (),
             mode=mode,
             lookback_days=lookback_days,
@@ -219,7 +222,7 @@ def capture(
         ),
     ] = None,
     changes: ChangesKind = None,
-    operations: Operations = None,
+    operation_kinds: OperationKinds = None,
     keys: Keys = None,
     mode: CaptureMode = None,
     json: Json = False,
@@ -230,10 +233,10 @@ def capture(
     It holds the changes since the consumer's checkpoint. It references data files and copies none. If a capture is
     pending, the command returns that capture again. Commit or abandon it to get the next one.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        made = lake.capture(
+        made = operations.captures.capture(
             *tables,
             consumer=consumer,
             start=start,
@@ -244,7 +247,7 @@ def capture(
             ranges=ranges or (),
             partitions=partitions,
             changes=changes,
-            operations=operations,
+            operations=operation_kinds,
             keys=keys or (),
             mode=mode,
         )
@@ -266,8 +269,8 @@ def query(
 
     Each row has a _change_type: insert, update_before, update_after or delete.
     """
-    with opened(settings, as_json=json) as lake:
-        sql = lake.query(capture_id, engine=engine, table=table)
+    with opened(settings, as_json=json) as operations:
+        sql = operations.captures.query(capture_id, engine=engine, table=table)
         show({"engine": engine, "sql": sql} if json else sql, str, as_json=json)
 
 
@@ -289,10 +292,10 @@ def commit(
 
     This drops the change table. Commit captures that one step consumed together in one command.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.commit(capture_id, *(others or ())), text.committed, as_json=json)
+        show(operations.captures.commit(capture_id, *(others or ())), text.committed, as_json=json)
 
 
 @app.command()
@@ -306,10 +309,10 @@ def abandon(
 
     The checkpoint stays. This drops the change table.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.abandon(capture_id, reason=reason), text.settled, as_json=json)
+        show(operations.captures.abandon(capture_id, reason=reason), text.settled, as_json=json)
 
 
 @app.command()
@@ -318,10 +321,10 @@ def drop(capture_id: CaptureId, json: Json = False, settings: SettingsFile = Non
 
     Commit and abandon do so themselves; use this if they failed to. It never touches the source table or its files.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.drop(capture_id), text.settled, as_json=json)
+        show(operations.captures.drop(capture_id), text.settled, as_json=json)
 
 
 @app.command()
@@ -330,29 +333,27 @@ def clean(json: Json = False, settings: SettingsFile = None) -> None:
 
     The settings say how long captures, finished runs and logs are kept.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
-        from dalsegno.operations.json_values import plain  # noqa: PLC0415
-        from dalsegno.operations.retention import Retention  # noqa: PLC0415
 
-        retention = Retention(lake.settings, lake.store, lake.clock)
-        cleaned, runs, folders = lake.clean(), retention.forget_runs().runs, retention.remove_files()
-        found = {**plain(cleaned), "runs": runs, "folders": folders}
-        show(found, lambda _: text.cleaned(cleaned, runs, folders), as_json=json)
+        show(operations.admin.clean(), text.cleaned, as_json=json)
 
 
 @app.command()
 def captures(
     consumer: AnyConsumer = None,
     everything: Annotated[bool, typer.Option("--all", help="List committed and abandoned captures, too.")] = False,
+    limit: Limit = 100,
+    after: After = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
     """List pending captures, newest first."""
-    with opened_lake_reader(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.captures(consumer, pending_only=not everything), text.captures, as_json=json)
+        found = operations.captures.list(consumer, pending_only=not everything, limit=limit, cursor=after)
+        show_page(found, text.captures, as_json=json)
 
 
 @app.command("eval")
@@ -399,19 +400,19 @@ def evaluate(
 @checkpoints.command("list")
 def list_checkpoints(consumer: AnyConsumer = None, json: Json = False, settings: SettingsFile = None) -> None:
     """List how far each consumer has processed each table."""
-    with opened_lake_reader(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.checkpoints(consumer), text.marks, as_json=json)
+        show_all(lambda cursor: operations.checkpoints.list(consumer, cursor=cursor), text.marks, as_json=json)
 
 
 @checkpoints.command("show")
 def show_checkpoint(table: Table, consumer: Consumer, json: Json = False, settings: SettingsFile = None) -> None:
     """Show one checkpoint in detail."""
-    with opened_lake_reader(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.checkpoint(table, consumer=consumer), text.mark, as_json=json)
+        show(operations.checkpoints.get(table, consumer=consumer), text.mark, as_json=json)
 
 
 @checkpoints.command("set")
@@ -430,10 +431,12 @@ def set_checkpoint(
     settings: SettingsFile = None,
 ) -> None:
     """Move a checkpoint by hand. Everything before it counts as processed."""
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        moved = lake.set_checkpoint(table, consumer=consumer, to=to, branch=branch, reason=reason, reprocess=reprocess)
+        moved = operations.checkpoints.set(
+            table, consumer=consumer, to=to, branch=branch, reason=reason, reprocess=reprocess
+        )
         show(moved, text.moved, as_json=json)
 
 
@@ -450,10 +453,10 @@ def rebuild_checkpoints(
     Use it after the store was lost. Snapshots that incremental runs wrote name the ranges that they processed. The
     command sets a checkpoint where the store has none or an older one.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        rebuilt = lake.rebuild_checkpoints(*targets, consumer=consumer, is_dry_run=dry_run)
+        rebuilt = operations.checkpoints.rebuild(*targets, consumer=consumer, is_dry_run=dry_run)
         show(rebuilt, text.rebuilt, as_json=json)
         if any(each.refusal for each in rebuilt.checkpoints):
             raise SystemExit(3)
@@ -465,14 +468,17 @@ def checkpoint_history(
     table: Annotated[
         str | None, typer.Argument(metavar="TABLE", help="Only this table.", autocompletion=names.tables)
     ] = None,
+    limit: Limit = 100,
+    after: After = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
     """List every move of a consumer's checkpoint, newest first."""
-    with opened_lake_reader(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.history(consumer, table), text.history, as_json=json)
+        found = operations.checkpoints.history(consumer, table, limit=limit, cursor=after)
+        show_page(found, text.history, as_json=json)
 
 
 @catalogs.command("check")
@@ -485,10 +491,10 @@ def check_catalogs(
 
     For each catalog: dalsegno can reach it, and list, read, register and pin tables. It uses a table of its own.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        reports = lake.check_catalogs(name)
+        reports = operations.tables.check_catalogs(name)
         show(reports, text.catalog_reports, as_json=json)
         if not all(report.works for report in reports):
             raise SystemExit(4)
@@ -501,10 +507,10 @@ def list_tables(
     settings: SettingsFile = None,
 ) -> None:
     """List the tables of a catalog."""
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415
 
-        show(lake.tables(name), text.catalog_tables, as_json=json)
+        show_all(lambda cursor: operations.tables.list(name, cursor=cursor), text.catalog_tables, as_json=json)
 
 
 @catalogs.command("spark")
@@ -514,13 +520,8 @@ def spark_settings(
     settings: SettingsFile = None,
 ) -> None:
     """Print the Spark configuration for the same catalogs. It may contain passwords."""
-    with reporting(as_json=json):
-        from dalsegno.iceberg.catalogs import spark_configuration  # noqa: PLC0415
-        from dalsegno.settings import load  # noqa: PLC0415
-
-        loaded = load(settings)
-        chosen = [loaded.catalog(name)] if name else list(loaded.catalogs.values())
-        conf = {key: value for catalog in chosen for key, value in spark_configuration(catalog).items()}
+    with opened(settings, as_json=json) as operations:
+        conf = operations.tables.spark_configuration(name)
         show(conf, lambda found: "\n".join(f"{key} {value}" for key, value in found.items()), as_json=json)
 
 
@@ -553,5 +554,6 @@ templates.register(app)
 triggers.register(app)
 signals.register(app)
 serving.register(app)
+changes_made.register(app)
 backing_up.register(app)
 spark.register(app)

@@ -11,13 +11,11 @@ import typer
 
 from dalsegno.cli import completion
 from dalsegno.cli.colours import paint
-from dalsegno.cli.output import counted, show
-from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.output import counted, opened, show
 from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
 
 if TYPE_CHECKING:
-    from dalsegno.audit.comparison import Comparison, Difference
-    from dalsegno.audit.results import Audit, Culprit, TargetResult
+    from dalsegno.operations.results import Audit, Comparison, Culprit, Difference, TargetResult
 
 #: How the command ends if a target is not what it should be.
 DRIFTED = 5
@@ -89,8 +87,8 @@ def audit(
     SQL, which cannot show a mistake in that SQL. If a target differs, the audit names the first run that went wrong,
     and the exit code is 5.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.audit.results import AuditRequest  # noqa: PLC0415
+    with opened(settings, as_json=json) as operations:
+        from dalsegno.operations.results import AuditRequest  # noqa: PLC0415
 
         request = AuditRequest(
             workflow,
@@ -103,7 +101,7 @@ def audit(
             target=target,
             limit=limit,
         )
-        found = orchestrator.audit(request, version=version, say=_silent if json else _say)
+        found = operations.audits.run(request, version=version, say=_silent if json else _say)
         show(found, text, as_json=json)
         if not found.is_equal:
             raise typer.Exit(DRIFTED)

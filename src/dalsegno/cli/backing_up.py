@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dalsegno.cli.output import show, size
-from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.output import opened, show, size
 from dalsegno.cli.runs import Json, SettingsFile
 
 if TYPE_CHECKING:
@@ -28,10 +27,8 @@ def backup(
 
     The copy is consistent. For PostgreSQL, use pg_dump.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.operations.backup import back_up  # noqa: PLC0415 - not for --help
-
-        show(back_up(orchestrator.store, file), _text, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show(operations.admin.back_up(file), _text, as_json=json)
 
 
 def _text(made: Backup) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dalsegno.cli import completion
-from dalsegno.cli.output import show
-from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.output import opened, show, show_all
 from dalsegno.cli.runs import Json, SettingsFile, StepId, WorkflowId
+
+if TYPE_CHECKING:
+    from dalsegno.operations.admin import Limit
 
 breakpoints = typer.Typer(help="Set breakpoints: pause runs before a step.", rich_markup_mode=None)
 limits = typer.Typer(help="Limit how many steps with a tag run at the same time.", rich_markup_mode=None)
@@ -28,8 +31,8 @@ def set_breakpoint(workflow: WorkflowId, step: StepId, json: Json = False, setti
 
     To resume a run: dalsegno resume RUN --step STEP
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        orchestrator.set_breakpoint(workflow, step)
+    with opened(settings, as_json=json) as operations:
+        operations.workflows.set_breakpoint(workflow, step)
         found = {"workflow_id": workflow, "step_id": step, "is_set": True}
         show(found, lambda _: f"Runs of {workflow} pause before {step}.", as_json=json)
 
@@ -37,8 +40,8 @@ def set_breakpoint(workflow: WorkflowId, step: StepId, json: Json = False, setti
 @breakpoints.command("clear")
 def clear_breakpoint(workflow: WorkflowId, step: StepId, json: Json = False, settings: SettingsFile = None) -> None:
     """Remove a breakpoint. Runs that wait there continue once you resume them."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        orchestrator.clear_breakpoint(workflow, step)
+    with opened(settings, as_json=json) as operations:
+        operations.workflows.clear_breakpoint(workflow, step)
         found = {"workflow_id": workflow, "step_id": step, "is_set": False}
         show(found, lambda _: f"Runs of {workflow} no longer pause before {step}.", as_json=json)
 
@@ -46,8 +49,11 @@ def clear_breakpoint(workflow: WorkflowId, step: StepId, json: Json = False, set
 @breakpoints.command("list")
 def list_breakpoints(workflow: WorkflowId, json: Json = False, settings: SettingsFile = None) -> None:
     """List the breakpoints of a workflow."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        show(orchestrator.breakpoints(workflow), _breakpoints, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        from dalsegno.operations.pages import read_all  # noqa: PLC0415
+
+        found = read_all(lambda cursor: operations.workflows.breakpoints(workflow, cursor=cursor))
+        show([each.step for each in found], _breakpoints, as_json=json)
 
 
 @limits.command("set")
@@ -61,8 +67,8 @@ def set_limit(
 
     The limit counts steps of all workflows.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        orchestrator.set_limit(tag, most)
+    with opened(settings, as_json=json) as operations:
+        operations.admin.set_limit(tag, most)
         found = {"tag": tag, "most": most}
         show(found, lambda _: f"At most {most} steps with the tag {tag} run at the same time.", as_json=json)
 
@@ -70,17 +76,16 @@ def set_limit(
 @limits.command("clear")
 def clear_limit(tag: Tag, json: Json = False, settings: SettingsFile = None) -> None:
     """Remove the limit of a tag."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        orchestrator.set_limit(tag, None)
+    with opened(settings, as_json=json) as operations:
+        operations.admin.clear_limit(tag)
         show({"tag": tag, "most": None}, lambda _: f"Removed the limit of the tag {tag}.", as_json=json)
 
 
 @limits.command("list")
 def list_limits(json: Json = False, settings: SettingsFile = None) -> None:
     """List limits, and how many steps run under each now."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        found = [{"tag": tag, "most": most, "running": held} for tag, most, held in orchestrator.limits()]
-        show(found, _limits, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show_all(lambda cursor: operations.admin.limits(cursor=cursor), _limits, as_json=json)
 
 
 def _breakpoints(found: list[str]) -> str:
@@ -89,8 +94,8 @@ def _breakpoints(found: list[str]) -> str:
     return table(("STEP",), [(step,) for step in found], empty="There are no breakpoints.")
 
 
-def _limits(found: list[dict[str, Any]]) -> str:
+def _limits(found: Sequence[Limit]) -> str:
     from dalsegno.cli.tables import table  # noqa: PLC0415 - not for --help
 
-    rows = [(each["tag"], each["running"], each["most"]) for each in found]
+    rows = [(each.tag, each.running, each.most) for each in found]
     return table(("TAG", "RUNNING", "LIMIT"), rows, empty="There are no limits.")

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dalsegno.cli.output import counted, line_of, reporting, show
-from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.output import counted, line_of, opened, show, show_all
 from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
 
 if TYPE_CHECKING:
@@ -26,13 +25,15 @@ def register(app: typer.Typer) -> None:
 
 def list_workflows(json: Json = False, settings: SettingsFile = None) -> None:
     """List workflows with their last run, next run and lag."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text  # noqa: PLC0415
-        from dalsegno.operations.workflow_list import workflow_views  # noqa: PLC0415
 
-        now = orchestrator.clock()
-        found = workflow_views(orchestrator.store, orchestrator.versions, now)
-        show(found, lambda views: run_text.workflows(views, now), as_json=json)
+        now = operations.clock()
+        show_all(
+            lambda cursor: operations.workflows.list(cursor=cursor),
+            lambda views: run_text.workflows(views, now),
+            as_json=json,
+        )
 
 
 def cat(
@@ -47,14 +48,12 @@ def cat(
     settings: SettingsFile = None,
 ) -> None:
     """Print a stored workflow as JSON. dalsegno push accepts it."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.operations.workflow_list import definition_text, file_text  # noqa: PLC0415
-
+    with opened(settings, as_json=json) as operations:
         if file is None:
-            found = definition_text(orchestrator.versions, workflow, version)
+            found = operations.workflows.definition(workflow, version)
             print(line_of(loads(found)) if json else found)
         else:
-            text = file_text(orchestrator.versions, workflow, version, file)
+            text = operations.workflows.file(workflow, file, version)
             print(line_of({"name": file, "text": text}) if json else text, end="\n" if json else "")
 
 
@@ -65,12 +64,9 @@ def sql(
     settings: SettingsFile = None,
 ) -> None:
     """Run a query on Spark and print its rows."""
-    with reporting(as_json=json):
-        from dalsegno.operations import querying  # noqa: PLC0415 - slow import
-        from dalsegno.settings import load  # noqa: PLC0415
-
+    with opened(settings, as_json=json) as operations:
         text = sys.stdin.read() if query == "-" else query
-        found = querying.query(load(settings), text, limit=limit, say=lambda line: print(line, file=sys.stderr))
+        found = operations.tables.sql(text, limit=limit, say=lambda line: print(line, file=sys.stderr))
         show(found, _rows, as_json=json)
 
 

@@ -13,8 +13,8 @@ from dalsegno.cli.colours import paint
 from dalsegno.errors import DalsegnoError, DataError, InvalidWorkflow, PlatformError, Problem, UserError
 
 if TYPE_CHECKING:
-    from dalsegno.capture.lake import Lake
-    from dalsegno.capture.lake_reader import LakeReader
+    from dalsegno.operations.facade import Operations
+    from dalsegno.operations.pages import Page
 
 #: The first that fits counts. 1 is left to programming errors, 2 is also what a wrong option gives.
 EXIT_CODES: tuple[tuple[type[DalsegnoError], int], ...] = ((UserError, 2), (DataError, 3), (PlatformError, 4))
@@ -53,27 +53,31 @@ def exit_code(error: DalsegnoError) -> int:
 
 
 @contextmanager
-def opened(settings_file: Path | None, *, as_json: bool = False) -> Iterator[Lake]:
-    """The lake of the settings in force, with errors reported."""
+def opened(settings_file: Path | None, *, as_json: bool = False) -> Iterator[Operations]:
+    """What can be done with the settings in force, with errors reported."""
     with reporting(as_json=as_json):
-        from dalsegno.capture.lake import Lake  # noqa: PLC0415 - PyIceberg takes seconds to import
+        from dalsegno.operations.facade import Operations  # noqa: PLC0415 - not for --help
 
-        with Lake.open(settings_file) as lake:
-            yield lake
-
-
-@contextmanager
-def opened_lake_reader(settings_file: Path | None, *, as_json: bool = False) -> Iterator[LakeReader]:
-    """What the store says of captures and checkpoints, with errors reported."""
-    with reporting(as_json=as_json):
-        from dalsegno.capture.lake_reader import open_lake_reader  # noqa: PLC0415 - not for --help
-
-        with open_lake_reader(settings_file) as reader:
-            yield reader
+        with Operations.open(settings_file) as operations:
+            yield operations
 
 
 def show(value: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
     print(to_json(value) if as_json else text(value))
+
+
+def show_page(page: Page[Any], text: Callable[[Any], str], *, as_json: bool) -> None:
+    """A page of a list, and on standard error how to see more."""
+    show(list(page), text, as_json=as_json)
+    if page.next_cursor:
+        print(f"There are more: add --after {page.next_cursor}, or a larger --limit.", file=sys.stderr)
+
+
+def show_all(pages: Callable[[str | None], Page[Any]], text: Callable[[Any], str], *, as_json: bool) -> None:
+    """Every page of a short list."""
+    from dalsegno.operations.pages import read_all  # noqa: PLC0415 - not for --help
+
+    show(read_all(pages), text, as_json=as_json)
 
 
 def tell_warnings(warnings: Iterable[Problem], file: Path) -> None:

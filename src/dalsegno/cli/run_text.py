@@ -15,9 +15,10 @@ from dalsegno.clock import utc_now
 
 if TYPE_CHECKING:
     from dalsegno.model.step_files import StepFile
-    from dalsegno.operations.run_views import RunView, StepView, WaitView
+    from dalsegno.operations.run_views import RunEvent, RunView, StepView, WaitView
     from dalsegno.operations.version_diff import VersionDiff
     from dalsegno.operations.workflow_list import LastRun, WorkflowView
+    from dalsegno.operations.workflows import Version
 
 #: How much of a file's SHA-256 is shown.
 _DIGITS = 12
@@ -267,14 +268,13 @@ def _below(steps: Sequence[StepView], now: datetime, indent: str) -> Iterator[st
             yield from _below(inside, now, f"{indent}    ")
 
 
-def versions(found: Sequence[Any]) -> str:
+def versions(found: Sequence[Version]) -> str:
     rows: list[tuple[str | int | None, ...]] = []
     for each in found:
         # Several steps may name the same file.
-        files = list(dict.fromkeys((file.name, _file_state(file)) for file in each["files"])) or [("", "")]
-        active = paint("active", "green") if each["is_active"] else ""
-        pushed_at = moment(each["created_at"], seconds=True)
-        rows.append((str(each["version"]), active, pushed_at, each["created_by"], *files[0]))
+        files = list(dict.fromkeys((file.name, _file_state(file)) for file in each.files)) or [("", "")]
+        active = paint("active", "green") if each.is_active else ""
+        rows.append((str(each.version), active, moment(each.created_at, seconds=True), each.created_by, *files[0]))
         rows += [("", "", "", "", *file) for file in files[1:]]
     headers = ("VERSION", "ACTIVE", "PUSHED", "BY", "FILE", "CONTENT")
     return table(headers, rows, empty="There are no versions.", right=(0,))
@@ -292,18 +292,18 @@ def version_diff(found: VersionDiff) -> str:
     return found.diff.removesuffix("\n") or f"Versions {found.first} and {found.second} are the same."
 
 
-def event(found: Any) -> str:
-    what = found["data"].get("status", "")
-    who = f"step {found['step_id']}" if found["step_id"] else "run"
-    inside = (found["flow_id"] or "").partition("/")[2]
+def event(found: RunEvent) -> str:
+    what = found.data.get("status", "")
+    who = f"step {found.step_id}" if found.step_id else "run"
+    inside = (found.flow_id or "").partition("/")[2]
     place = f" [{inside}]" if inside else ""
-    kind = "step" if found["step_id"] else "run"
-    again = f"  {kind} attempt {found['attempt']}" if (found["attempt"] or 1) > 1 else ""
+    kind = "step" if found.step_id else "run"
+    again = f"  {kind} attempt {found.attempt}" if (found.attempt or 1) > 1 else ""
     # A failure stays with its step until the next try has ended; it is printed once.
-    failure = found["data"].get("failure") if what in (*FAILED, "WAITING_FOR_SIGNALS") else None
+    failure = found.data.get("failure") if what in (*FAILED, "WAITING_FOR_SIGNALS") else None
     retry = (failure or {}).get("retry") if what not in ENDED else None
-    why = (failure or {}).get("message") or found["data"].get("reason") or ""
+    why = (failure or {}).get("message") or found.data.get("reason") or ""
     said = f"  {brief(why)}" if why else ""
     if failure and retry:
-        said = f"  {_retry(failure, datetime.fromisoformat(retry['at']), found['happened_at'])}: {brief(why)}"
-    return f"{clock(found['happened_at'])}  {who}{place}  {status(what)}{again}{said}"
+        said = f"  {_retry(failure, datetime.fromisoformat(retry['at']), found.happened_at)}: {brief(why)}"
+    return f"{clock(found.happened_at)}  {who}{place}  {status(what)}{again}{said}"

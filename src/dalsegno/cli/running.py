@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,7 @@ from dalsegno.cli.terminal import control
 from dalsegno.operations.printable import escaped
 
 if TYPE_CHECKING:
-    from dalsegno.operations.orchestrator import Orchestrator
-    from dalsegno.operations.run_reader import RunReader
+    from dalsegno.operations.facade import Operations
     from dalsegno.operations.run_views import RunView
 
 #: How a process that ran a workflow ends, by how the run did.
@@ -32,50 +30,25 @@ _LOOK_SECONDS = 0.1
 _PATIENCE_SECONDS = 1.0
 
 
-@contextmanager
-def opened_orchestrator(settings_file: Path | None, *, as_json: bool = False) -> Iterator[Orchestrator]:
-    from dalsegno.cli.output import reporting  # noqa: PLC0415
-
-    with reporting(as_json=as_json):
-        from dalsegno.operations.orchestrator import Orchestrator  # noqa: PLC0415 - the database takes a moment
-
-        with Orchestrator.open(settings_file) as orchestrator:
-            yield orchestrator
-
-
-@contextmanager
-def opened_run_reader(settings_file: Path | None, *, as_json: bool = False) -> Iterator[RunReader]:
-    """What can be seen of runs; it is there long before an orchestrator is."""
-    from dalsegno.cli.output import reporting  # noqa: PLC0415
-
-    with reporting(as_json=as_json):
-        from dalsegno.operations.run_reader import RunReader  # noqa: PLC0415 - not for --help
-
-        with RunReader.open(settings_file) as reader:
-            yield reader
-
-
-def tree_of(reader: RunReader, run: RunView, file: str | None = None) -> str:
+def tree_of(operations: Operations, run: RunView, file: str | None = None) -> str:
     """A run with its steps, and what to do next if it failed."""
-    newest = reader.versions.newest(run.workflow_id) if run.status.is_final else None
-    return run_text.tree(run, reader.steps(run.id), reader.clock(), newest=newest, file=file)
+    newest = operations.workflows.newest_version(run.workflow_id) if run.status.is_final else None
+    return run_text.tree(run, operations.runs.steps(run.id), operations.clock(), newest=newest, file=file)
 
 
 def run_here(
-    orchestrator: Orchestrator, run: RunView, *, is_quiet: bool, after: int = 0, file: str | None = None
+    operations: Operations, run: RunView, *, is_quiet: bool, after: int = 0, file: str | None = None
 ) -> RunView:
     """Run steps in this process until the run has ended, and show what happens after an event.
 
     The first Ctrl-C stops the run. The second does not wait for that: the next process that works on runs sees to it.
     """
-    from dalsegno.model.runs import Ending  # noqa: PLC0415
-
     done = threading.Event()
     failed: list[BaseException] = []
 
     def work() -> None:
         try:
-            orchestrator.finish(run.id)
+            operations.runs.finish(run.id)
         except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that waits
             failed.append(error)
         finally:
@@ -83,20 +56,20 @@ def run_here(
 
     thread = threading.Thread(target=work, name="engine")
     thread.start()
-    shown = Shown(orchestrator, run.id, is_quiet=is_quiet, after=after, file=file)
+    shown = Shown(operations, run.id, is_quiet=is_quiet, after=after, file=file)
     is_stopped = False
     with _interrupts(run.name) as interrupted:
         while not done.wait(_LOOK_SECONDS):
             if interrupted.is_set() and not is_stopped:
                 is_stopped = True
-                orchestrator.end(run.id, Ending.STOP)
+                operations.runs.stop(run.id, reason="Ctrl-C")
                 shown.say("Stopping the run; Ctrl-C once more does not wait for its end.")
             shown.update()
     thread.join()
     shown.finish()
     if failed:
         raise failed[0]
-    return orchestrator.run(run.id)
+    return operations.runs.get(run.id)
 
 
 @contextmanager
@@ -118,28 +91,28 @@ def _interrupts(run_name: str) -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def watch(orchestrator: Orchestrator, reference: str, *, is_quiet: bool) -> RunView:
+def watch(operations: Operations, reference: str, *, is_quiet: bool) -> RunView:
     """Show a run that another process runs, until it has ended."""
-    run = orchestrator.run(reference)
-    shown = Shown(orchestrator, run.id, is_quiet=is_quiet)
+    run = operations.runs.get(reference)
+    shown = Shown(operations, run.id, is_quiet=is_quiet)
     unattended_said = False
-    while not orchestrator.run(run.id).status.is_final:
+    while not operations.runs.get(run.id).status.is_final:
         shown.update()
-        if not unattended_said and not orchestrator.is_attended():
+        if not unattended_said and not operations.runs.is_attended():
             unattended_said = True
             shown.say(f"No process works on {run.name} now. To go on with it: dalsegno work")
         time.sleep(_LOOK_SECONDS)
     shown.finish()
-    return orchestrator.run(run.id)
+    return operations.runs.get(run.id)
 
 
 class Shown:
     """A live tree on a terminal; elsewhere a line for everything that happens."""
 
     def __init__(
-        self, orchestrator: Orchestrator, run_id: str, *, is_quiet: bool, after: int = 0, file: str | None = None
+        self, operations: Operations, run_id: str, *, is_quiet: bool, after: int = 0, file: str | None = None
     ) -> None:
-        self.orchestrator = orchestrator
+        self.operations = operations
         self.run_id = run_id
         self.is_quiet = is_quiet
         self.file = file
@@ -154,10 +127,10 @@ class Shown:
         if self.is_live:
             self._draw(self._tree(), most=get_terminal_size().lines - 1)
         elif not self.is_quiet:
-            while found := self.orchestrator.events(self.run_id, self._last_event):
+            while found := self.operations.runs.events(self.run_id, self._last_event):
                 for event in found:
                     print(run_text.event(event), flush=True)
-                self._last_event = found[-1]["id"]
+                self._last_event = found[-1].id
 
     def say(self, remark: str) -> None:
         """A sentence beside what is shown; under the tree, where there is one."""
@@ -175,12 +148,12 @@ class Shown:
     def _say_what_it_waits_for(self) -> None:
         if self._began and time.monotonic() - self._began > _PATIENCE_SECONDS:
             self._began = 0.0
-            run = self.orchestrator.run(self.run_id)
-            if (other := self.orchestrator.waits_for(run)) is not None:
-                self.say(run_text.waits(run, other, is_attended=self.orchestrator.is_attended()))
+            run = self.operations.runs.get(self.run_id)
+            if (other := self.operations.runs.waits_for(run)) is not None:
+                self.say(run_text.waits(run, other, is_attended=self.operations.runs.is_attended()))
 
     def _tree(self) -> list[str]:
-        tree = tree_of(self.orchestrator, self.orchestrator.run(self.run_id), self.file)
+        tree = tree_of(self.operations, self.operations.runs.get(self.run_id), self.file)
         # Before it is cut: what is escaped is longer.
         return escaped("\n".join([tree, *self._remarks])).split("\n")
 

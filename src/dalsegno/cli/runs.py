@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import codecs
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dalsegno.cli import completion
-from dalsegno.cli.output import show, tell_warnings, to_json
-from dalsegno.cli.running import EXIT_CODES, LEFT, opened_orchestrator, opened_run_reader
+from dalsegno.cli.output import opened, show, show_all, show_page, tell_warnings, to_json
+from dalsegno.cli.running import EXIT_CODES, LEFT
 from dalsegno.cli.workflows import SUFFIXES
 from dalsegno.operations.printable import escaped
 
 if TYPE_CHECKING:
-    from dalsegno.engine.blueprints import Blueprint
     from dalsegno.model.full_refresh import FullRefresh
-    from dalsegno.model.runs import Ending
-    from dalsegno.operations.orchestrator import Orchestrator
-    from dalsegno.operations.run_reader import RunReader
+    from dalsegno.operations.facade import Operations
     from dalsegno.operations.run_views import RunView
 
 WorkflowId = Annotated[
@@ -53,6 +49,7 @@ SettingsFile = Annotated[
 Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="Run it in this process, or leave it to a server or dalsegno work.")
 ]
+Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Say why, for the history.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -80,9 +77,8 @@ def register(app: typer.Typer) -> None:
 _NAMES = {"show_run": "show"}
 
 
-def _params(pairs: list[str] | None, blueprint: Blueprint) -> dict[str, Any]:
+def _params(pairs: list[str] | None, operations: Operations, workflow: str, version: str) -> Mapping[str, Any]:
     from dalsegno.errors import UserError  # noqa: PLC0415
-    from dalsegno.operations.run_params import mistyped_params, typed_params  # noqa: PLC0415
 
     found = {}
     for pair in pairs or ():
@@ -90,10 +86,12 @@ def _params(pairs: list[str] | None, blueprint: Blueprint) -> dict[str, Any]:
         if not equals or not name:
             raise UserError(f"{pair!r} is not a parameter: expected NAME=VALUE.")
         found[name] = value
-    for name, known in mistyped_params(blueprint, found).items():
-        workflow = blueprint.workflow.id
+    if not found:
+        return {}
+    typed = operations.runs.typed_params(workflow, found, version=version)
+    for name, known in typed.mistyped.items():
         print(f"{workflow} has no parameter {name!r}; did you mean {known!r}? It is set all the same.", file=sys.stderr)
-    return typed_params(blueprint, found)
+    return typed.values
 
 
 def push(
@@ -105,11 +103,11 @@ def push(
 
     If a file has problems, the command prints all of them and stores nothing of it.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
         for file in files:
-            pushed = orchestrator.push_file(file)
+            pushed = operations.workflows.push_file(file)
             if not json:
                 tell_warnings(pushed.warnings, file)
             show(pushed, run_text.pushed, as_json=json)
@@ -160,25 +158,25 @@ def run(
 
     Ctrl-C stops the run. Exit codes: 0 succeeded, 10 failed, 11 stopped, 12 timed out; 2, 3 and 4 as for every command.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text, running  # noqa: PLC0415
 
         file: Path | None = None
         if Path(workflow).is_file() or Path(workflow).suffix in SUFFIXES:
-            file, pushed = Path(workflow), orchestrator.push_file(Path(workflow))
+            file, pushed = Path(workflow), operations.workflows.push_file(Path(workflow))
             tell_warnings(pushed.warnings, file)
             workflow = pushed.workflow_id
-        given = _params(params, orchestrator.versions.named(workflow, version))
+        given = _params(params, operations, workflow, version)
         refresh = _full_refresh(empty, trust, is_wanted=full_refresh)
-        started = orchestrator.start(workflow, given, version=version, idempotency_key=key, full_refresh=refresh)
+        started = operations.runs.start(workflow, given, version=version, idempotency_key=key, full_refresh=refresh)
         if not wait:
-            _leave_to_others(orchestrator, started, as_json=json)
+            _leave_to_others(operations, started, as_json=json)
             return
         if not json:
             print(run_text.submitted(started), flush=True)
         named = str(file) if file else None
-        ended = running.run_here(orchestrator, started, is_quiet=json, file=named)
-        _finish(orchestrator, ended, as_json=json, file=named)
+        ended = running.run_here(operations, started, is_quiet=json, file=named)
+        _finish(operations, ended, as_json=json, file=named)
 
 
 def _full_refresh(empty: list[str] | None, trust: list[str] | None, *, is_wanted: bool) -> FullRefresh | None:
@@ -190,20 +188,20 @@ def _full_refresh(empty: list[str] | None, trust: list[str] | None, *, is_wanted
     return FullRefresh(frozenset(empty or ()), frozenset(trust or ())) if is_wanted else None
 
 
-def _leave_to_others(orchestrator: Orchestrator, started: RunView, *, as_json: bool) -> None:
+def _leave_to_others(operations: Operations, started: RunView, *, as_json: bool) -> None:
     from dalsegno.cli import run_text  # noqa: PLC0415
 
-    is_attended = orchestrator.is_attended()
+    is_attended = operations.runs.is_attended()
     show(started, lambda run: run_text.left_to_others(run, is_attended=is_attended), as_json=as_json)
 
 
-def _finish(orchestrator: Orchestrator, ended: RunView, *, as_json: bool, file: str | None = None) -> None:
+def _finish(operations: Operations, ended: RunView, *, as_json: bool, file: str | None = None) -> None:
     from dalsegno.cli.running import tree_of  # noqa: PLC0415
 
     if as_json:
-        print(to_json({"run": ended, "steps": orchestrator.steps(ended.id)}))
+        print(to_json({"run": ended, "steps": operations.runs.steps(ended.id)}))
     elif not sys.stdout.isatty():
-        print(tree_of(orchestrator, ended, file))
+        print(tree_of(operations, ended, file))
     raise typer.Exit(EXIT_CODES[ended.status])
 
 
@@ -216,6 +214,9 @@ def runs(
         list[str] | None, typer.Option(metavar="STATUS", help="Only runs with this status, such as FAILED. Repeatable.")
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="List at most this many.")] = 20,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="List what follows the page that named this cursor.")
+    ] = None,
     params: Annotated[
         bool, typer.Option("--params", help="With --json: print the parameters of each run, too.")
     ] = False,
@@ -223,31 +224,33 @@ def runs(
     settings: SettingsFile = None,
 ) -> None:
     """List runs, newest first."""
-    with opened_run_reader(settings, as_json=json) as reader:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
-        found = reader.list_runs(workflow, status=status or (), limit=limit, with_params=params and json)
-        show(found, run_text.runs, as_json=json)
+        found = operations.runs.list(
+            workflow, status=status or (), limit=limit, cursor=after, with_params=params and json
+        )
+        show_page(found, run_text.runs, as_json=json)
 
 
 def show_run(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
     """Show a run with its steps, iterations and failures."""
-    with opened_run_reader(settings, as_json=json) as reader:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli.running import tree_of  # noqa: PLC0415
 
-        found = reader.run(run)
+        found = operations.runs.get(run)
         if json:
-            print(to_json({"run": found, "steps": reader.steps(found.id)}))
+            print(to_json({"run": found, "steps": operations.runs.steps(found.id)}))
         else:
-            print(tree_of(reader, found))
+            print(tree_of(operations, found))
 
 
 def watch(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
     """Follow a run until it ends. The exit codes are those of dalsegno run."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import running  # noqa: PLC0415
 
-        _finish(orchestrator, running.watch(orchestrator, run, is_quiet=json), as_json=json)
+        _finish(operations, running.watch(operations, run, is_quiet=json), as_json=json)
 
 
 def logs(
@@ -266,51 +269,16 @@ def logs(
 
     On a terminal, control characters are shown as \\\\u001b and the like. A pipe gets every byte unchanged.
     """
-    with opened_run_reader(settings, as_json=json) as reader:
-        position = 0
-        file: Path | None = None
+    with opened(settings, as_json=json) as operations:
         collected = bytearray()
         printed = collected.extend if json else _as_it_is if raw or not sys.stdout.isatty() else _for_terminals()
-        while True:
-            is_over = not follow or reader.run(run).status.is_final
-            newest = _log_file(reader, run, step, attempt, iteration, is_to_come=not is_over)
-            if newest != file:
-                # The step is tried again, and each attempt has a log of its own.
-                file, position = newest, 0
-            if file is not None and file.exists():
-                position = _print_from(file, position, printed)
-            if is_over:
-                break
-            time.sleep(0.2)
-        if json:
-            text = collected.decode("utf-8", "backslashreplace")
-            print(to_json({"run": reader.run(run).name, "step": step, "log": text}))
-        elif position == 0:
-            print(f"{step} has written nothing.", file=sys.stderr)
-
-
-def _log_file(
-    reader: RunReader, run: str, step: str, attempt: int | None, iteration: str, *, is_to_come: bool
-) -> Path | None:
-    """None: the step has not been reached, but it may be."""
-    from dalsegno.errors import NotReached  # noqa: PLC0415
-
-    try:
-        return reader.log_file(run, step, attempt, iteration)
-    except NotReached:
-        if is_to_come:
-            return None
-        raise
-
-
-def _print_from(file: Path, position: int, printed: Callable[[bytes], object]) -> int:
-    """Print what a file holds from here on, and say where it ends."""
-    with file.open("rb") as log:
-        log.seek(position)
-        while chunk := log.read(1 << 16):
+        is_empty = True
+        for chunk in operations.runs.log(run, step, attempt=attempt, iteration=iteration, follow=follow):
             printed(chunk)
-        sys.stdout.flush()
-        return log.tell()
+            sys.stdout.flush()
+            is_empty = False
+        if is_empty:
+            print(f"{step} has written nothing.", file=sys.stderr)
 
 
 def _as_it_is(chunk: bytes) -> None:
@@ -323,37 +291,46 @@ def _for_terminals() -> Callable[[bytes], object]:
     return lambda chunk: sys.stdout.write(escaped(decoder.decode(chunk)))
 
 
-def _end(run: str, ending: str, step: str | None, iteration: str, json: bool, settings: Path | None) -> None:
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.cli import run_text  # noqa: PLC0415
-        from dalsegno.model.runs import Ending  # noqa: PLC0415
+def _ended(operations: Operations, found: RunView, *, as_json: bool) -> None:
+    from dalsegno.cli import run_text  # noqa: PLC0415
 
-        chosen: Ending = Ending(ending)
-        found = orchestrator.end(run, chosen, step=step, iteration=iteration)
-        if not found.status.is_final and not orchestrator.is_attended():
-            # Nobody else would do it.
-            found = orchestrator.finish(found.id)
-        show(found, lambda each: run_text.run_line(each, orchestrator.clock()), as_json=json)
+    if not found.status.is_final and not operations.runs.is_attended():
+        # Nobody else would do it.
+        found = operations.runs.finish(found.id)
+    show(found, lambda each: run_text.run_line(each, operations.clock()), as_json=as_json)
 
 
 def stop(
-    run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
+    run: RunName,
+    step: Step = None,
+    iteration: Iteration = "",
+    reason: Reason = None,
+    json: Json = False,
+    settings: SettingsFile = None,
 ) -> None:
     """Stop a run, or one of its steps, and end its jobs."""
-    _end(run, "STOP", step, iteration, json, settings)
+    with opened(settings, as_json=json) as operations:
+        _ended(operations, operations.runs.stop(run, step=step, iteration=iteration, reason=reason), as_json=json)
 
 
 def kill(
-    run: RunName, step: Step = None, iteration: Iteration = "", json: Json = False, settings: SettingsFile = None
+    run: RunName,
+    step: Step = None,
+    iteration: Iteration = "",
+    reason: Reason = None,
+    json: Json = False,
+    settings: SettingsFile = None,
 ) -> None:
     """Fail a run, or one of its steps, and end its jobs."""
-    _end(run, "KILL", step, iteration, json, settings)
+    with opened(settings, as_json=json) as operations:
+        _ended(operations, operations.runs.kill(run, step=step, iteration=iteration, reason=reason), as_json=json)
 
 
 def skip(
     run: RunName,
     step: StepId,
     iteration: Iteration = "",
+    reason: Reason = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -361,7 +338,8 @@ def skip(
 
     If the step runs, it is ended.
     """
-    _end(run, "SKIP", step, iteration, json, settings)
+    with opened(settings, as_json=json) as operations:
+        _ended(operations, operations.runs.skip(run, step, iteration=iteration, reason=reason), as_json=json)
 
 
 def restart(
@@ -387,6 +365,7 @@ def restart(
         ),
     ] = None,
     wait: Wait = True,
+    reason: Reason = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -394,32 +373,28 @@ def restart(
 
     By default, steps that completed are not run again.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text, running  # noqa: PLC0415
         from dalsegno.model.runs import RestartFrom  # noqa: PLC0415
 
         where = RestartFrom(start) if start in ("incomplete", "beginning") else RestartFrom.STEP
         step = start if where is RestartFrom.STEP else None
-        before = orchestrator.run(run)
+        before = operations.runs.get(run)
         chosen = _chosen_version(version, is_latest=latest)
-        if chosen is None:
-            blueprint = orchestrator.versions.blueprint(before.workflow_id, before.version)
-        else:
-            blueprint = orchestrator.versions.named(before.workflow_id, chosen)
-        given = _params(params, blueprint)
-        seen = orchestrator.last_event(before.id)
-        started = orchestrator.restart(
-            before.id, restart=where, step=step, params=given, skip=skip or (), version=chosen
+        given = _params(params, operations, before.workflow_id, chosen or str(before.version))
+        seen = operations.runs.last_event(before.id)
+        started = operations.runs.restart(
+            before.id, restart=where, step=step, params=given, skip=skip or (), version=chosen, reason=reason
         )
-        newest = orchestrator.versions.newest(before.workflow_id)
+        newest = operations.workflows.newest_version(before.workflow_id)
         if chosen is None and (said := run_text.newer_version(started, newest)):
             print(said, file=sys.stderr, flush=True)
         if not wait:
-            _leave_to_others(orchestrator, started, as_json=json)
+            _leave_to_others(operations, started, as_json=json)
             return
         if not json:
             print(run_text.submitted(started), flush=True)
-        _finish(orchestrator, running.run_here(orchestrator, started, is_quiet=json, after=seen), as_json=json)
+        _finish(operations, running.run_here(operations, started, is_quiet=json, after=seen), as_json=json)
 
 
 def _chosen_version(version: str | None, *, is_latest: bool) -> str | None:
@@ -430,12 +405,16 @@ def _chosen_version(version: str | None, *, is_latest: bool) -> str | None:
     return "latest" if is_latest else version
 
 
-def pause(run: RunName, json: Json = False, settings: SettingsFile = None) -> None:
+def pause(run: RunName, reason: Reason = None, json: Json = False, settings: SettingsFile = None) -> None:
     """Pause a run: start no new step of it. Steps that run continue."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
-        show(orchestrator.pause(run), lambda each: run_text.run_line(each, orchestrator.clock()), as_json=json)
+        show(
+            operations.runs.pause(run, reason=reason),
+            lambda each: run_text.run_line(each, operations.clock()),
+            as_json=json,
+        )
 
 
 def resume(
@@ -445,11 +424,11 @@ def resume(
 
     A step waits at a breakpoint, or for signals.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text  # noqa: PLC0415
 
-        found = orchestrator.resume(run, step, iteration=iteration)
-        show(found, lambda each: run_text.run_line(each, orchestrator.clock()), as_json=json)
+        found = operations.runs.resume(run, step, iteration=iteration)
+        show(found, lambda each: run_text.run_line(each, operations.clock()), as_json=json)
 
 
 def versions(
@@ -460,6 +439,7 @@ def versions(
     deactivate: Annotated[
         bool, typer.Option("--deactivate", help="Deactivate the workflow: triggers no longer start it.")
     ] = False,
+    reason: Reason = None,
     diff: Annotated[
         tuple[str, str] | None,
         typer.Option(metavar="FROM TO", help="Print a diff of two versions: the definition and its files."),
@@ -470,28 +450,24 @@ def versions(
     """List, compare or activate the versions of a workflow."""
     from dalsegno.cli import run_text  # noqa: PLC0415
 
-    if not (diff or activate is not None or deactivate):
-        with opened_run_reader(settings, as_json=json) as reader:
-            show(reader.versions.of(workflow), run_text.versions, as_json=json)
-        return
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         if diff is not None:
-            show(orchestrator.versions.diff(workflow, *diff), run_text.version_diff, as_json=json)
+            show(operations.workflows.diff(workflow, *diff), run_text.version_diff, as_json=json)
             return
         if activate is not None:
-            orchestrator.versions.activate(workflow, activate)
-        else:
-            orchestrator.versions.deactivate(workflow)
-        show(orchestrator.versions.of(workflow), run_text.versions, as_json=json)
+            operations.workflows.activate(workflow, activate, reason=reason)
+        elif deactivate:
+            operations.workflows.deactivate(workflow, reason=reason)
+        show_all(lambda cursor: operations.workflows.versions(workflow, cursor=cursor), run_text.versions, as_json=json)
 
 
-def delete(workflow: WorkflowId, json: Json = False, settings: SettingsFile = None) -> None:
+def delete(workflow: WorkflowId, reason: Reason = None, json: Json = False, settings: SettingsFile = None) -> None:
     """Delete a workflow that has no open runs.
 
     If you push it again, its run numbers continue.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        orchestrator.versions.delete(workflow)
+    with opened(settings, as_json=json) as operations:
+        operations.workflows.delete(workflow, reason=reason)
         show({"deleted": workflow}, lambda found: f"Deleted {found['deleted']}.", as_json=json)
 
 
@@ -500,21 +476,21 @@ def work(json: Json = False, settings: SettingsFile = None) -> None:
 
     This includes runs of processes that died.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text  # noqa: PLC0415
         from dalsegno.model.runs import RunStatus  # noqa: PLC0415
 
         states = [status.value for status in RunStatus if not status.is_final]
-        found = orchestrator.list_runs(status=states, limit=1000)
+        found = operations.runs.list(status=states, limit=1000)
         if not found:
             show([], lambda _: "There are no open runs.", as_json=json)
             return
         for each in () if json else found:
-            print(run_text.run_line(each, orchestrator.clock()), flush=True)
+            print(run_text.run_line(each, operations.clock()), flush=True)
         try:
-            orchestrator.work()
+            operations.runs.work()
         except KeyboardInterrupt:
             print("Left what is open to the next process.", file=sys.stderr)
             raise typer.Exit(LEFT) from None
-        ended, now = [orchestrator.run(each.id) for each in found], orchestrator.clock()
+        ended, now = [operations.runs.get(each.id) for each in found], operations.clock()
         show(ended, lambda runs: "\n".join(run_text.run_line(each, now) for each in runs), as_json=json)

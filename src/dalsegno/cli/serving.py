@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dalsegno.cli.output import reporting, show
-from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.output import opened, reporting, show
 from dalsegno.cli.runs import Json, SettingsFile
 
 if TYPE_CHECKING:
@@ -72,17 +71,15 @@ def serve(
         from dalsegno.cli import log_lines  # noqa: PLC0415
         from dalsegno.operations.service import Service  # noqa: PLC0415
         from dalsegno.server.descriptors import raise_descriptor_limit  # noqa: PLC0415
-        from dalsegno.store import Store  # noqa: PLC0415
 
         chosen = _roles(roles)
         loaded = settings_module.load(settings, listen=listen, probes=probes)
         raise_descriptor_limit()
-        with log_lines.logged(loaded, _log_format(log_format)), Store.open(loaded.store) as store:
-            service = Service(loaded, store, chosen)
+        with log_lines.logged(loaded, _log_format(log_format)), Service.open(loaded, chosen) as service:
             for each in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(each, lambda *_: _stop(service))
             with _answering(service):
-                _say(f"dalsegno works on {store.database.place}: {', '.join(chosen)}.")
+                _say(f"dalsegno works on {service.place}: {', '.join(chosen)}.")
                 service.run()
 
 
@@ -92,11 +89,8 @@ def token(json: Json = False, settings: SettingsFile = None) -> None:
 
     The store keeps only a digest of it.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        from dalsegno.operations.tokens import new_token  # noqa: PLC0415 - not for --help
-
-        made = new_token(orchestrator.store, by=orchestrator.actor, now=orchestrator.clock())
-        show({"token": made}, lambda found: str(found["token"]), as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show({"token": operations.admin.new_token()}, lambda found: str(found["token"]), as_json=json)
 
 
 @contextmanager
@@ -128,8 +122,7 @@ def _answering(service: Service) -> Iterator[None]:
 
 def _hand_over_first_token(service: Service) -> None:
     """Show it on a terminal. What is written elsewhere is kept, and read by others: there it is in a file."""
-    from dalsegno.operations.service import ACTOR  # noqa: PLC0415 - not for --help
-    from dalsegno.operations.tokens import first_token, write_token  # noqa: PLC0415
+    from dalsegno.operations.tokens import write_token  # noqa: PLC0415 - not for --help
 
     def hand_over(token: str) -> None:
         if sys.stderr.isatty():
@@ -138,7 +131,7 @@ def _hand_over_first_token(service: Service) -> None:
             file = write_token(service.settings.root / ".dalsegno" / "first-token", token)
             _say(f"Its token is in {file}, for you alone: read it, then delete the file.")
 
-    first_token(service.store, by=ACTOR, now=service.clock(), hand_over=hand_over)
+    service.make_first_token(hand_over)
 
 
 def _say(text: str) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dalsegno.cli import completion
-from dalsegno.cli.output import show
-from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.output import opened, show, show_page
 from dalsegno.cli.runs import Json, SettingsFile
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ def announce(
 
     Steps that wait for it continue, and triggers start runs.
     """
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        show(orchestrator.signals.announce(name, _params(param), key=key), _announced, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show(operations.signals.announce(name, _params(param), key=key), _announced, as_json=json)
 
 
 @signal.command("list")
@@ -51,12 +50,15 @@ def list_signals(
         typer.Argument(metavar="NAME", help="Only signals with this name.", autocompletion=completion.signals),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="List at most this many.")] = 20,
+    after: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="List what follows the page that named this cursor.")
+    ] = None,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
     """List announced signals, newest first."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        show(orchestrator.signals.all(name, limit=limit), _lines, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show_page(operations.signals.list(name, limit=limit, cursor=after), _lines, as_json=json)
 
 
 def _params(pairs: list[str] | None) -> dict[str, SignalValue]:

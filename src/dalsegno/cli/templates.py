@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dalsegno.cli import completion
-from dalsegno.cli.output import show, tell_warnings
-from dalsegno.cli.running import opened_orchestrator
+from dalsegno.cli.output import opened, show, show_all, tell_warnings
 from dalsegno.cli.runs import Json, SettingsFile
 
 if TYPE_CHECKING:
     from dalsegno.model.templates import JobTemplate
-    from dalsegno.operations.job_templates import PushedTemplate
+    from dalsegno.operations.templates import PushedTemplate
 
 templates = typer.Typer(help="Push, list and delete job templates: your own step types.", rich_markup_mode=None)
 
@@ -35,9 +35,9 @@ def push(
     settings: SettingsFile = None,
 ) -> None:
     """Store job templates. They replace those of the same type and version."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
+    with opened(settings, as_json=json) as operations:
         for file in files:
-            pushed = orchestrator.templates.push(file.read_bytes(), file=str(file))
+            pushed = operations.templates.push(file.read_bytes(), file=str(file))
             if not json:
                 tell_warnings(pushed.warnings, file)
             show(pushed, _pushed, as_json=json)
@@ -46,15 +46,15 @@ def push(
 @templates.command("list")
 def list_templates(json: Json = False, settings: SettingsFile = None) -> None:
     """List job templates."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        show(orchestrator.templates.all(), _lines, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show_all(lambda cursor: operations.templates.list(cursor=cursor), _lines, as_json=json)
 
 
 @templates.command("delete")
 def delete(job_type: JobType, version: Version = None, json: Json = False, settings: SettingsFile = None) -> None:
     """Delete a job template. Steps that use it fail from then on."""
-    with opened_orchestrator(settings, as_json=json) as orchestrator:
-        orchestrator.templates.delete(job_type, version)
+    with opened(settings, as_json=json) as operations:
+        operations.templates.delete(job_type, version)
         show({"deleted": job_type, "version": version}, _deleted, as_json=json)
 
 
@@ -67,7 +67,7 @@ def _deleted(found: dict[str, str | None]) -> str:
     return f"Deleted the job template {found['deleted']}."
 
 
-def _lines(found: list[JobTemplate]) -> str:
+def _lines(found: Sequence[JobTemplate]) -> str:
     from dalsegno.cli.tables import table  # noqa: PLC0415 - not for --help
 
     rows = [(each.job_type, str(each.version), each.step_type, each.description or "") for each in found]

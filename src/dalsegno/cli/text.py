@@ -14,12 +14,16 @@ from dalsegno.model.captures import Capture, CapturedTable, Checkpoint, Role
 from dalsegno.model.snapshots import Position
 
 if TYPE_CHECKING:
-    from dalsegno.capture.changes import Changes
-    from dalsegno.capture.checking import CatalogReport
-    from dalsegno.capture.rebuilding import Rebuilt, RebuiltCheckpoint
-    from dalsegno.capture.settling import Cleaned, Committed
     from dalsegno.model.tables import TableName
-    from dalsegno.store import CheckpointPosition
+    from dalsegno.operations.admin import CleanUp
+    from dalsegno.operations.results import (
+        CatalogReport,
+        Changes,
+        CheckpointPosition,
+        Committed,
+        Rebuilt,
+        RebuiltCheckpoint,
+    )
 
 _MANY = 8
 MORE = "; what came later waits for the next capture"
@@ -154,16 +158,16 @@ def settled(capture: Capture) -> str:
     return f"{said}{', its change tables are dropped' if capture.dropped_at else ''}."
 
 
-def cleaned(made: Cleaned, runs: int = 0, folders: int = 0) -> str:
+def cleaned(made: CleanUp) -> str:
     lines = [f"Abandoned an expired capture: {each}" for each in made.abandoned]
     lines += [f"Kept an expired capture: {each}" for each in made.kept]
     lines += [f"Dropped the change tables of {each}" for each in made.dropped]
     lines += [f"Removed what an audit left in {each}" for each in made.scratch]
     lines += [f"Could not remove: {problem}" for problem in made.left_over]
-    if runs:
-        lines.append(f"Deleted {counted(runs, 'run')} that ended long ago.")
-    if folders:
-        lines.append(f"Removed the files of {counted(folders, 'run')}.")
+    if made.runs:
+        lines.append(f"Deleted {counted(made.runs, 'run')} that ended long ago.")
+    if made.folders:
+        lines.append(f"Removed the files of {counted(made.folders, 'run')}.")
     return "\n".join(lines) or "There is nothing to clean."
 
 
@@ -247,7 +251,7 @@ def rebuilt(found: Rebuilt) -> str:
 
 
 def _rebuilt(each: RebuiltCheckpoint, *, is_dry_run: bool) -> Iterable[str]:
-    from dalsegno.capture.rebuilding import Action  # noqa: PLC0415 - whoever has one has loaded it
+    from dalsegno.operations.results import Action  # noqa: PLC0415 - slow import
 
     whose = f"{each.consumer} on {each.table}"
     source = f"capture {each.capture_id}, the newest of {each.captures:,}, in {', '.join(map(str, each.targets))}"

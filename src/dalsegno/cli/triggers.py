@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dalsegno.cli import completion
-from dalsegno.cli.output import reporting, show
+from dalsegno.cli.output import opened, show
 from dalsegno.cli.runs import Json, SettingsFile
 from dalsegno.cli.workflows import SUFFIXES, read_file
 
 if TYPE_CHECKING:
-    from dalsegno.model.workflow import Definition
-    from dalsegno.operations.trigger_outlook import Outlook
+    from dalsegno.operations.triggers import Outlook, TriggerSource
 
 trigger = typer.Typer(help="Show when triggers start runs.", rich_markup_mode=None)
 
@@ -65,44 +64,20 @@ def test(
     The command starts nothing. Where the clock is put forward or back, the list says what happens to times that are
     skipped or come twice.
     """
-    with reporting(as_json=json):
+    with opened(settings, as_json=json) as operations:
         from dalsegno.cli.evaluating import moment  # noqa: PLC0415 - not for --help
-        from dalsegno.clock import utc_now  # noqa: PLC0415
-        from dalsegno.operations.trigger_outlook import (  # noqa: PLC0415
-            outlook_of_trigger,
-            outlook_of_workflow,
-            trigger_in_argument,
-        )
-        from dalsegno.settings import load  # noqa: PLC0415
-        from dalsegno.triggers.operations import OutlookRequest  # noqa: PLC0415
 
-        request = OutlookRequest(
-            at=moment(at, utc_now(), option="--at"),
-            count=count,
-            timezone=timezone,
-            is_simulated=simulate,
-            settings=load(settings) if simulate else None,
-        )
-        if (written := trigger_in_argument(what)) is not None:
-            found = outlook_of_trigger(written, what, request)
-        else:
-            found = outlook_of_workflow(*_definition(what, settings), request)
+        source, seen_from = _source(what), moment(at, operations.clock(), option="--at")
+        found = operations.triggers.outlook(source, at=seen_from, timezone=timezone, count=count, is_simulated=simulate)
         show(found, partial(_text, is_simulated=simulate), as_json=json)
 
 
-def _definition(what: str, settings: Path | None) -> tuple[Definition, bool]:
-    """A workflow, and whether it is active."""
+def _source(what: str) -> TriggerSource:
+    from dalsegno.operations.triggers import TriggerSource  # noqa: PLC0415 - not for --help
+
     if what == "-" or Path(what).is_file() or Path(what).suffix in SUFFIXES:
-        from dalsegno.spec.reading.context import AnyStepType  # noqa: PLC0415 - PyYAML is not for --help
-        from dalsegno.spec.workflows import read  # noqa: PLC0415
-
-        definition = read(read_file(what), file=what, types=AnyStepType()).definition
-        return definition, definition.is_active
-    from dalsegno.operations.orchestrator import Orchestrator  # noqa: PLC0415
-
-    with Orchestrator.open(settings) as orchestrator:
-        is_active = orchestrator.versions.row(what)["active_version"] is not None
-        return orchestrator.versions.named(what, "default").definition, is_active
+        return TriggerSource(text=read_file(what), file=what)
+    return TriggerSource(what)
 
 
 # For people.

@@ -34,10 +34,8 @@ def register(app: typer.Typer) -> None:
 
 def writes(capture_id: CaptureId, json: Json = False, settings: SettingsFile = None) -> None:
     """Show what steps wrote for a capture, statement by statement."""
-    with opened(settings, as_json=json) as lake:
-        from dalsegno.operations.resolving import work_behind  # noqa: PLC0415 - slow import
-
-        show(work_behind(lake, capture_id), _work, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show(operations.captures.work(capture_id), _work, as_json=json)
 
 
 def resolve(
@@ -53,16 +51,15 @@ def resolve(
 
     A step stops if dalsegno cannot prove whether a statement wrote. Look at its target, then resolve it.
     """
-    with opened(settings, as_json=json) as lake:
+    with opened(settings, as_json=json) as operations:
         from dalsegno.errors import UserError  # noqa: PLC0415
-        from dalsegno.operations.resolving import resolve as resolve_it  # noqa: PLC0415 - slow import
 
         if written is None:
             raise UserError(
                 "Say whether the statement was executed.",
                 hint=f"See it: dalsegno writes {capture_id}. Then add --written or --not-written.",
             )
-        show(resolve_it(lake, capture_id, step=step, is_written=written), _resolved, as_json=json)
+        show(operations.captures.resolve(capture_id, step=step, is_written=written), _resolved, as_json=json)
 
 
 def undo(
@@ -79,10 +76,8 @@ def undo(
     Each target returns to its earlier snapshot, unless others have written to it since or a consumer has captured those
     rows. The capture stays pending: the next run processes it again.
     """
-    with opened(settings, as_json=json) as lake:
-        from dalsegno.operations.undoing import undo as undo_it  # noqa: PLC0415 - slow import
-
-        show(undo_it(lake, capture_id, step=step, leave_rows=leave_rows), _undone, as_json=json)
+    with opened(settings, as_json=json) as operations:
+        show(operations.captures.undo(capture_id, step=step, leave_rows=leave_rows), _undone, as_json=json)
 
 
 def _work(units: Sequence[WorkUnit]) -> str:

@@ -56,8 +56,8 @@ def deliver(transaction: RunTransaction, run_id: str, message: Message) -> None:
             if child_start(run.row["attempt"], attempt) is ChildStart.RESTART:
                 asked = changes.get("initiator", {}).get("restart", {})
                 restart(transaction, run, Restarted(is_version_named="version" in asked), changes)
-        case EndRun(ending):
-            end(transaction, run_id, ending)
+        case EndRun(ending, by, reason):
+            end(transaction, run_id, ending, by, reason)
         case _:
             assert_never(message)
 
@@ -69,11 +69,19 @@ def hold_workflow_of(transaction: RunTransaction, run_id: str) -> None:
         runs.hold_workflow(transaction.connection, row["workflow_id"])
 
 
-def end(transaction: RunTransaction, run_id: str, ending: Ending) -> None:
-    """Bring a run to an end; one that waits for its turn ends at once."""
+_ENDED = {Ending.STOP: "stopped", Ending.KILL: "killed", Ending.SKIP: "skipped", Ending.TIME_OUT: "timed out"}
+
+
+def end(
+    transaction: RunTransaction, run_id: str, ending: Ending, by: str | None = None, reason: str | None = None
+) -> None:
+    """Bring a run to an end; one that waits for its turn ends at once. ``by``: who wants that, and why."""
     run = transaction.open(run_id)
+    if by is not None and not RunStatus(run.row["status"]).is_final:
+        said = f"{_ENDED[ending]} by {by}{f': {reason}' if reason else ''}"
+        transaction.writes.change_run(run, ended_by=by, reason=said)
     if run.row["status"] == RunStatus.CREATED.value:
-        transaction.end_run(run, end_before_begin(ending))
+        transaction.end_run(run, end_before_begin(ending, run.row["reason"] if run.row["ended_by"] else None))
     elif not RunStatus(run.row["status"]).is_final:
         transaction.apply(run, transaction.flow(run, run_id), EndWanted(ending), StepUpdate())
         transaction.work_off()
@@ -130,6 +138,7 @@ def restart(transaction: RunTransaction, run: OpenRun, wish: Restarted, changes:
             "attempt": run.row["attempt"] + 1,
             "initiator": {**changes.get("initiator", run.row["initiator"]), "restart": restart},
             "ended_at": None,
+            "ended_by": None,
             "reason": None,
         },
     )

@@ -219,7 +219,8 @@ class RunTransaction:
             checkpoint_moves.commit_with_run(self, run, flow)
         has_succeeded = flow.status is RunStatus.SUCCEEDED
         left = checkpoint_moves.uncommitted(self, run) if has_succeeded else None
-        end = end_of_run(flow, left, checkpoint_moves.has_changes(self, run) if has_succeeded else ())
+        ended = run.row["reason"] if run.row["ended_by"] else None
+        end = end_of_run(flow, left, checkpoint_moves.has_changes(self, run) if has_succeeded else (), ended=ended)
         flow.status = end.status
         self.end_run(run, end)
 

@@ -53,6 +53,7 @@ def new_run(
         "version": blueprint.version,
         "status": RunStatus.CREATED.value,
         "reason": None,
+        "ended_by": None,
         "revision": 0,
         "is_paused": False,
         "run_params": dict(run_params),

@@ -54,7 +54,11 @@ class RestartRun:
 
 @dataclass(frozen=True)
 class EndRun:
+    """A run is to end, because somebody says so."""
+
     ending: Ending
+    by: str | None = None
+    reason: str | None = None
 
 
 Message = Admit | ChildFinished | SignalsArrived | EndChildren | RestartRun | EndRun
@@ -73,8 +77,8 @@ def written(message: Message) -> dict[str, Any]:
             return {"kind": "end_child", "flow": flow_id, "step": step_id, "ending": ending.value}
         case RestartRun(attempt, changes):
             return {"kind": "restart", "attempt": attempt, "changes": dict(changes)}
-        case EndRun(ending):
-            return {"kind": "end", "ending": ending.value}
+        case EndRun(ending, by, reason):
+            return {"kind": "end", "ending": ending.value, "by": by, "reason": reason}
 
 
 def read(stored: Mapping[str, Any]) -> Message | None:  # noqa: PLR0911 - one return for each kind
@@ -92,7 +96,7 @@ def read(stored: Mapping[str, Any]) -> Message | None:  # noqa: PLR0911 - one re
             case {"kind": "restart", "attempt": int(attempt), "changes": dict(changes)}:
                 return RestartRun(attempt, changes)
             case {"kind": "end", "ending": ending}:
-                return EndRun(Ending(ending))
+                return EndRun(Ending(ending), stored.get("by"), stored.get("reason"))
     except (ValueError, TypeError):
         # A word that a newer version uses.
         return None

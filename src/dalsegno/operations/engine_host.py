@@ -11,7 +11,7 @@ from functools import cached_property
 
 from dalsegno.errors import DalsegnoError, UserError
 from dalsegno.model.templates import JobTemplate
-from dalsegno.operations.job_templates import Templates
+from dalsegno.operations.template_finder import TemplateFinder
 from dalsegno.operations.workflow_versions import Versions
 from dalsegno.settings import FILE_NAME, Settings
 
@@ -24,7 +24,7 @@ class Host:
 
     settings: Settings
     versions: Versions
-    templates: Templates
+    templates: TemplateFinder
     clock: Callable[[], datetime]
 
     def template(self, job_type: str, version: str | None) -> JobTemplate:

@@ -6,12 +6,14 @@ Nothing is made or brought up to date for it, and no catalog is asked over the n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from dalsegno import settings as settings_module
 from dalsegno.operations.run_reader import RunReader
 from dalsegno.operations.stored_steps import stored_steps, with_loops
+from dalsegno.operations.version_reader import VersionReader
 from dalsegno.settings import CatalogType, Settings
 from dalsegno.store import name_queries
 from dalsegno.store.reading import Readable
@@ -54,15 +56,16 @@ class KnownNames:
         database = _opened(self.settings.store)
         if database is None:
             return []
-        with RunReader(self.settings, database) as reader:
+        with closing(database):
+            versions = VersionReader(database)
             if run is not None:
-                found = reader.run(run)
+                found = RunReader(self.settings, database).run(run)
                 workflow_id, version = found.workflow_id, found.version
             elif workflow_id is None:
                 return []
             else:
-                version = reader.versions.row(workflow_id)["latest_version"]
-            return [step.id for step, _ in with_loops(stored_steps(reader.versions.definition(workflow_id, version)))]
+                version = versions.row(workflow_id)["latest_version"]
+            return [step.id for step, _ in with_loops(stored_steps(versions.definition(workflow_id, version)))]
 
     def _local_tables(self) -> Iterable[str]:
         for catalog in self.settings.catalogs.values():

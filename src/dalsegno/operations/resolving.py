@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dalsegno.capture.lake import Lake
 from dalsegno.engine.machine import machine_name
-from dalsegno.errors import PlatformError, UserError
+from dalsegno.errors import Conflict, PlatformError, UserError
 from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
 from dalsegno.spark.forms import Effect, form_of
 from dalsegno.steps.spark import executors
@@ -37,7 +37,7 @@ def resolve(lake: Lake, capture_id: str, *, step: str | None = None, is_written:
     with lake.store.database.writing() as connection:
         if is_open(connection, capture.created_by):
             run = capture.created_by.removeprefix("run ")
-            raise UserError(
+            raise Conflict(
                 f"Capture {capture.id} is held by {capture.created_by}, which has not ended.",
                 hint=f"Wait for it, or end it first: dalsegno stop {run}",
             )

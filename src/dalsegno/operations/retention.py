@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from dalsegno.settings import Settings
-from dalsegno.store import Store, outbox, retention
+from dalsegno.store import Store, audit_log, outbox, retention
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +41,9 @@ class Retention:
         events = sum(self._events(before, may_go_on))
         with self.store.database.writing() as connection:
             outbox.forget(connection, before)
+            if runs or events:
+                # Many transactions have deleted them: this sums it up.
+                audit_log.describe("store", "store", after={"deleted_runs": runs, "deleted_events": events})
         if runs:
             log.info("deleted %s runs that ended before %s", runs, f"{before:%Y-%m-%d}")
         return Forgotten(runs, events)

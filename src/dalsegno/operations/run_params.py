@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,6 +17,17 @@ from dalsegno.settings import Settings
 from dalsegno.spec.names import fault_of_param_name
 from dalsegno.spec.params.defaults import WORKFLOW_DEFAULTS
 from dalsegno.spec.params.values import cast, type_of
+
+
+@dataclass(frozen=True)
+class TypedParams:
+    values: Mapping[str, Any]
+    #: Names that the workflow does not have, each with the one that may be meant.
+    mistyped: Mapping[str, str]
+
+
+def read_typed_params(blueprint: Blueprint, texts: Mapping[str, str]) -> TypedParams:
+    return TypedParams(typed_params(blueprint, texts), mistyped_params(blueprint, texts))
 
 
 def typed_params(blueprint: Blueprint, texts: Mapping[str, str]) -> dict[str, Any]:

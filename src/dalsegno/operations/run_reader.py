@@ -1,51 +1,31 @@
-"""What can be seen of runs; the command line and the server show it.
-
-A command that only looks something up opens no more than this, so that nobody waits for the engine to load.
-"""
+"""What can be seen of runs, without the engine, which takes a moment to load."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from dalsegno import settings as settings_module
-from dalsegno.clock import utc_now
 from dalsegno.engine.attempt_folders import attempt_folder
 from dalsegno.errors import NotReached, UnknownName, UserError
 from dalsegno.model.runs import RunStatus
 from dalsegno.model.stored_text import whole_number
-from dalsegno.operations.run_views import RunView, StepView, run_view, step_views
+from dalsegno.operations.run_views import RunEvent, RunView, StepView, run_view, step_views
 from dalsegno.operations.stored_steps import StoredStep, stored_steps, with_loops
 from dalsegno.operations.version_reader import VersionReader
 from dalsegno.settings import Settings
 from dalsegno.store import run_queries
-from dalsegno.store.closing import Closing
 from dalsegno.store.reading import Readable
-from dalsegno.store.sqlite_file import open_for_reading
 
 
-class RunReader(Closing):
+class RunReader:
     """Runs in one store, to look at."""
 
-    versions: VersionReader
-
-    def __init__(self, settings: Settings, database: Readable, *, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, settings: Settings, database: Readable) -> None:
         self.settings = settings
         self.database = database
-        self.clock = clock
-        self.versions = VersionReader(database)
-
-    @classmethod
-    def open(cls, settings_file: Path | None = None, **options: Any) -> Self:
-        settings = settings_module.load(settings_file)
-        return cls(settings, open_for_reading(settings.store), **options)
-
-    def close(self) -> None:
-        self.database.close()
 
     def run(self, reference: str) -> RunView:
         """A run by its id, or as ``workflow/number``, or the newest of a workflow."""
@@ -72,15 +52,20 @@ class RunReader(Closing):
         *,
         status: Sequence[str] = (),
         limit: int = 20,
+        after: str | None = None,
         with_params: bool = False,
-    ) -> list[RunView]:
-        """Newest first. Parameters can be large, so they are read only if somebody wants them."""
+    ) -> list[RunView] | None:
+        """Newest first, those behind a run; None if that run is not there."""
         wanted = [_run_status(each).value for each in status]
         with self.database.reading() as connection:
-            rows = run_queries.newest_runs(connection, workflow_id, wanted, limit=limit, with_params=with_params)
-        if workflow_id and not rows:
+            if after is not None and run_queries.run_row(connection, after) is None:
+                return None
+            rows = run_queries.newest_runs(
+                connection, workflow_id, wanted, limit=limit, after=after, with_params=with_params
+            )
+        if workflow_id and not rows and after is None:
             # A workflow without runs has none to show; one that is not there is a mistake.
-            self.versions.row(workflow_id)
+            VersionReader(self.database).row(workflow_id)
         return [run_view(row) for row in rows]
 
     def waits_for(self, run: RunView) -> RunView | None:
@@ -101,12 +86,12 @@ class RunReader(Closing):
             return step_views(connection, row["id"], steps)
 
     def _steps(self, row: Mapping[str, Any]) -> tuple[StoredStep, ...]:
-        return stored_steps(self.versions.definition(row["workflow_id"], row["version"]))
+        return stored_steps(VersionReader(self.database).definition(row["workflow_id"], row["version"]))
 
-    def events(self, reference: str, after: int = 0) -> list[Mapping[str, Any]]:
+    def events(self, reference: str, after: int = 0) -> list[RunEvent]:
         row = self._row(reference)
         with self.database.reading() as connection:
-            return [dict(event) for event in run_queries.event_rows(connection, row["id"], after)]
+            return [RunEvent(**event) for event in run_queries.event_rows(connection, row["id"], after)]
 
     def last_event(self, reference: str) -> int:
         """The number of the newest event of a run; those that follow are news."""

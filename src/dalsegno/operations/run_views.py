@@ -31,12 +31,28 @@ class RunView:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    #: Who stopped or killed it, if somebody did.
+    ended_by: str | None = None
     #: Whether it had been asked for before, with the same idempotency key.
     is_repeated: bool = False
 
     @property
     def name(self) -> str:
         return f"{self.workflow_id}/{self.number}"
+
+
+@dataclass(frozen=True)
+class RunEvent:
+    """Something that happened to a run, or to one of its steps."""
+
+    id: int
+    run_id: str
+    flow_id: str | None
+    step_id: str | None
+    attempt: int | None
+    kind: str
+    data: Mapping[str, Any]
+    happened_at: datetime
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,7 @@ def run_view(row: Mapping[str, Any], *, is_repeated: bool = False) -> RunView:
         created_at=row["created_at"],
         started_at=row["started_at"],
         ended_at=row["ended_at"],
+        ended_by=row["ended_by"],
         is_repeated=is_repeated,
     )
 

@@ -2,8 +2,8 @@
 
 Workers run steps. Triggers start runs; one process at a time watches them, whoever has the lease. The same processes
 share what else has to be done: messages to people, lags, what is too old. A kind of trigger that looks at more than the
-store, such as tables, has a thread of its own, so that a slow catalog holds up nothing else. Each thread has an
-orchestrator of its own: what they remember of runs is for one thread. What answers over HTTP is beside it, in
+store, such as tables, has a thread of its own, so that a slow catalog holds up nothing else. Each thread has machinery
+of its own: what it remembers of runs is for one thread. What answers over HTTP is beside it, in
 ``server``.
 """
 
@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from dalsegno.clock import utc_now
 from dalsegno.engine.engine import Engine
@@ -25,19 +25,22 @@ from dalsegno.engine.jobs_folder import JobsFolder
 from dalsegno.engine.lease import Lease
 from dalsegno.engine.node import Node
 from dalsegno.errors import PlatformError
+from dalsegno.model.callers import Caller
 from dalsegno.operations import readiness
-from dalsegno.operations.orchestrator import Orchestrator
+from dalsegno.operations.callers import NODE, TRIGGER
+from dalsegno.operations.facade import Operations
+from dalsegno.operations.machinery import Machinery
 from dalsegno.operations.readiness import Pulse
 from dalsegno.operations.retention import Retention
+from dalsegno.operations.tokens import first_token
 from dalsegno.operations.upkeep import Upkeep
 from dalsegno.operations.write_check import CHECK_SECONDS, WriteCheck
 from dalsegno.settings import Settings
-from dalsegno.store import Store
+from dalsegno.store import Store, audit_log
 from dalsegno.triggers.engine import LOOK_SECONDS, TriggerContext, TriggerStarter, Watcher, starters
 
 log = logging.getLogger(__name__)
 
-ACTOR = "dalsegno"
 #: How often to look for files of old runs.
 _SWEEP_SECONDS = 3600.0
 #: How long the end waits for somebody who is in the middle of something, but for these, which only wait for the store.
@@ -79,6 +82,27 @@ class Service:
         #: What runs steps in this process, if it does.
         self._engine: Engine | None = None
 
+    @classmethod
+    @contextmanager
+    def open(cls, settings: Settings, roles: Collection[Role] = tuple(Role)) -> Iterator[Self]:
+        """With the store that the settings name."""
+        with Store.open(settings.store) as store:
+            yield cls(settings, store, roles)
+
+    @property
+    def place(self) -> str:
+        """Where the store is, for people."""
+        return str(self.store.database.place)
+
+    def operations(self, caller: Caller) -> Operations:
+        """What a caller can do with the store; for one thread."""
+        return Operations(self.store, self.settings, caller, clock=self.clock, wake=self.wake)
+
+    def make_first_token(self, hand_over: Callable[[str], object]) -> None:
+        """A token, if there has never been one. If it cannot be handed over, there still is none."""
+        with audit_log.recording(audit_log.Change(NODE, "admin.new_token", self.clock())):
+            first_token(self.store, by=NODE.name, now=self.clock(), hand_over=hand_over)
+
     def stop(self) -> None:
         """Begin nothing more; steps that go on are left to other nodes."""
         self._stopping.set()
@@ -110,7 +134,7 @@ class Service:
         # None keeps the process from ending: a catalog that does not answer is not waited for.
         others = [threading.Thread(target=duty, name=name, daemon=True) for name, duty in duties.items()]
         if Role.WORKERS in self.roles:
-            self._engine = self._orchestrator().engine()
+            self._engine = self._machinery(NODE).engine()
             others.append(threading.Thread(target=self._sweep, name="sweeping"))
         for thread in others:
             thread.start()
@@ -129,8 +153,8 @@ class Service:
         self.pulse.beat("workers")
         return self._stopping.is_set()
 
-    def _orchestrator(self) -> Orchestrator:
-        return Orchestrator(self.settings, self.store, clock=self.clock, actor=ACTOR, wake=self.wake)
+    def _machinery(self, caller: Caller = TRIGGER) -> Machinery:
+        return Machinery(self.settings, self.store, caller, clock=self.clock, wake=self.wake)
 
     def _watch_triggers(self) -> None:
         """Look at triggers in the store, one kind after the other, and hold the lease for the other threads."""
@@ -173,8 +197,8 @@ class Service:
 
     @contextmanager
     def _trigger_context(self) -> Iterator[TriggerContext]:
-        orchestrator = self._orchestrator()
-        versions = orchestrator.versions
+        machinery = self._machinery()
+        versions = machinery.versions
         with ExitStack() as resources:
             yield TriggerContext(
                 settings=self.settings,
@@ -182,8 +206,8 @@ class Service:
                 clock=self.clock,
                 active=versions.active,
                 blueprint=versions.blueprint,
-                start=orchestrator.start_by_trigger,
-                scopes=orchestrator.scopes,
+                start=machinery.start_by_trigger,
+                scopes=machinery.scopes,
                 resources=resources,
             )
 

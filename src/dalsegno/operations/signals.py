@@ -1,20 +1,22 @@
-"""Signals: announcing that something has happened, and seeing what was announced."""
+"""The verbs of signals."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dalsegno.errors import ParamError, UserError
+from dalsegno.errors import Conflict, ParamError, UserError
 from dalsegno.model.params import ParamType
 from dalsegno.model.signals import Announcement, SignalValue
 from dalsegno.model.stored_text import fault_of_value
+from dalsegno.operations.context import Context
+from dalsegno.operations.pages import Page, number_of, page_of
 from dalsegno.spec.names import fault_of_key, fault_of_name, fault_of_param_name
 from dalsegno.spec.params.values import cast, type_of
-from dalsegno.store import Store, signals
+from dalsegno.store import signals
 from dalsegno.store.row_queries import Row
 
 #: As YAML would take it for a number, and Maestro for a LONG.
@@ -40,37 +42,37 @@ class SignalView:
 
 
 class Signals:
-    """The signals of one store."""
-
-    def __init__(self, store: Store, clock: Callable[[], datetime], actor: str, deliver: Callable[[], None]) -> None:
-        self.store = store
-        self.clock = clock
-        self.actor = actor
-        #: Lets steps go on that have waited.
-        self.deliver = deliver
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     def announce(self, name: str, params: Mapping[str, Any] | None = None, *, key: str | None = None) -> SignalView:
         """Say that something has happened. Saying it again with the same key is the same signal."""
-        if fault := fault_of_name(name):
-            raise UserError(f"{name!r} cannot be a signal: {fault}.")
-        if key is not None and (fault := fault_of_key(key)):
-            raise UserError(f"The key {key[:80]!r} cannot be used: {fault}.")
-        given = {param: _checked(param, value) for param, value in (params or {}).items()}
-        news = Announcement(name, given, key=key, source={"by": self.actor})
-        with self.store.database.writing() as connection:
-            [(row, is_repeated)] = signals.announce(connection, [news], self.clock())
-        if row["params"] != given:
-            raise UserError(
-                f"The key {key!r} was used for a signal {name!r} with other parameters.",
-                hint="Use another key for another signal.",
-            )
-        self.deliver()
+        with self._context.changing("signals.announce") as change:
+            if fault := fault_of_name(name):
+                raise UserError(f"{name!r} cannot be a signal: {fault}.")
+            if key is not None and (fault := fault_of_key(key)):
+                raise UserError(f"The key {key[:80]!r} cannot be used: {fault}.")
+            given = {param: _checked(param, value) for param, value in (params or {}).items()}
+            news = Announcement(name, given, key=key, source={"by": self._context.caller.name})
+            with self._context.store.database.writing() as connection:
+                [(row, is_repeated)] = signals.announce(connection, [news], self._context.clock())
+                if not is_repeated:
+                    change.describe("signal", name, after={"id": row["id"], "params": given, "key": key})
+            if row["params"] != given:
+                raise Conflict(
+                    f"The key {key!r} was used for a signal {name!r} with other parameters.",
+                    hint="Use another key for another signal.",
+                )
+            # Steps may have waited for it.
+            self._context.machinery.deliver()
         return _view(row, is_repeated=is_repeated)
 
-    def all(self, name: str | None = None, *, limit: int = 20) -> list[SignalView]:
+    def list(self, name: str | None = None, *, limit: int = 20, cursor: str | None = None) -> Page[SignalView]:
         """Newest first."""
-        with self.store.database.reading() as connection:
-            return [_view(row) for row in signals.signal_rows(connection, name, limit=limit)]
+        below = number_of(cursor, "signals")
+        with self._context.store.database.reading() as connection:
+            found = [_view(row) for row in signals.signal_rows(connection, name, limit=limit + 1, below=below)]
+        return page_of(found, limit, "signals", lambda signal: signal.id)
 
 
 def typed_value(name: str, text: str) -> tuple[str, SignalValue]:

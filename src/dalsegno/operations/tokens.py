@@ -9,12 +9,13 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
 from dalsegno.private_files import make_private_folder
-from dalsegno.store import Store, tokens
+from dalsegno.store import Store, audit_log, tokens
 
 #: Makes a token known as one, to people and to programs that look for secrets that were left lying about.
 _PREFIX = "dalsegno_"
@@ -30,6 +31,7 @@ def first_token(
     with store.database.writing() as connection:
         if not tokens.add_first(connection, _digest(token), by=by, now=now):
             return None
+        audit_log.describe("token", "server", after={"first": True})
         hand_over(token)
     return token
 
@@ -38,6 +40,8 @@ def new_token(store: Store, *, by: str, now: datetime) -> str:
     """A token; those that there were are no longer valid."""
     token = _new()
     with store.database.writing() as connection:
+        before = {"valid": len(tokens.valid(connection))}
+        audit_log.describe("token", "server", before, {"valid": 1})
         tokens.replace_all(connection, _digest(token), by=by, now=now)
     return token
 
@@ -63,13 +67,18 @@ def is_well_formed(token: str) -> bool:
     return _FORM.fullmatch(token) is not None
 
 
-def is_valid(store: Store, token: str) -> bool:
-    return is_one_of(valid_digests(store), token)
+@dataclass(frozen=True)
+class Tokens:
+    """Those that a store knows."""
 
+    store: Store
 
-def valid_digests(store: Store) -> list[str]:
-    with store.database.reading() as connection:
-        return tokens.valid(connection)
+    def is_valid(self, token: str) -> bool:
+        return is_one_of(self.valid_digests(), token)
+
+    def valid_digests(self) -> list[str]:
+        with self.store.database.reading() as connection:
+            return tokens.valid(connection)
 
 
 def is_one_of(known: Sequence[str], token: str) -> bool:

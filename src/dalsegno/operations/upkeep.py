@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dalsegno.errors import DalsegnoError
+from dalsegno.operations.callers import NODE
 from dalsegno.operations.lateness import Lateness
 from dalsegno.operations.notifying import Sender
 from dalsegno.operations.retention import Retention
 from dalsegno.operations.tracing import Collector, Tracer
 from dalsegno.settings import Settings
-from dalsegno.store import Store
+from dalsegno.store import Store, audit_log
 
 log = logging.getLogger(__name__)
 
@@ -48,11 +49,16 @@ class Upkeep:
     ) -> None:
         self._stopwatch = stopwatch
         sender, late = Sender(settings, store, clock), Lateness(settings, store, clock)
+
+        def forget_runs(may_go_on: MayGoOn) -> None:
+            with audit_log.recording(audit_log.Change(NODE, "admin.clean", clock())):
+                Retention(settings, store, clock).forget_runs(may_go_on)
+
         self._tasks = [
             _Task("sending messages", 1, lambda _: sender.send()),
             _Task("looking for late runs", 10, lambda _: late.tell_of_late_runs()),
             _Task("measuring lags", 60, late.measure),
-            _Task("deleting old runs", 3600, Retention(settings, store, clock).forget_runs),
+            _Task("deleting old runs", 3600, forget_runs),
         ]
         if (collector := Collector.from_environment()) is not None:
             self._tasks.append(_Task("telling traces", 2, Tracer(store, collector, clock).tell))

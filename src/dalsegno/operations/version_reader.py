@@ -42,23 +42,6 @@ class VersionReader:
             row = run_queries.workflow_row(connection, workflow_id)
         return row["latest_version"] if row else None
 
-    def of(self, workflow_id: str) -> list[dict[str, Any]]:
-        """Newest first."""
-        row = self.row(workflow_id)
-        with self.database.reading() as connection:
-            found = run_queries.version_rows(connection, workflow_id)
-            files = run_queries.files_of_versions(connection, workflow_id)
-        return [
-            {
-                "version": each["version"],
-                "is_active": each["version"] == row["active_version"],
-                "created_at": each["created_at"],
-                "created_by": each["created_by"],
-                "files": files.get(each["version"], []),
-            }
-            for each in found
-        ]
-
 
 def no_version(workflow_id: str, version: object) -> UnknownName:
     return UnknownName(

@@ -45,9 +45,14 @@ class WorkflowView:
     waiting_since: datetime | None
 
 
-def workflow_views(store: Store, versions: Versions, now: datetime) -> list[WorkflowView]:
+def workflow_views(
+    store: Store, versions: Versions, now: datetime, *, after: str | None, limit: int
+) -> list[WorkflowView]:
+    """By id, those behind one."""
     with store.database.reading() as connection:
-        rows = run_queries.workflow_rows(connection)
+        # Databases sort texts each in its own way.
+        every = sorted(run_queries.workflow_rows(connection), key=lambda row: str(row["id"]))
+        rows = [row for row in every if after is None or row["id"] > after][:limit]
         last = _last_runs(connection)
         waiting = _waiting(connection)
     return [_view(row, last.get(row["id"]), waiting, versions, now) for row in rows]

@@ -29,16 +29,26 @@ class Uncommitted:
     together_with: Collection[str]
 
 
-def end_before_begin(ending: Ending) -> RunEnd:
-    """Of a run that waits for its turn."""
+def end_before_begin(ending: Ending, ended: str | None = None) -> RunEnd:
+    """Of a run that waits for its turn; ``ended`` is who ended it, and why."""
     status = {Ending.KILL: RunStatus.FAILED, Ending.TIME_OUT: RunStatus.TIMED_OUT}.get(ending, RunStatus.STOPPED)
-    return RunEnd(status, "ended before it began")
+    before = "ended before it began"
+    return RunEnd(status, f"{ended} ({before})" if ended else before)
 
 
-def end_of_run(flow: Flow, uncommitted: Uncommitted | None = None, has_changes: Sequence[Any] = ()) -> RunEnd:
-    """Of a run whose flow has ended; ``has_changes`` is what each capture that succeeded said of its range."""
+def end_of_run(
+    flow: Flow,
+    uncommitted: Uncommitted | None = None,
+    has_changes: Sequence[Any] = (),
+    *,
+    ended: str | None = None,
+) -> RunEnd:
+    """Of a run whose flow has ended; ``has_changes`` is what each capture that succeeded said of its range.
+
+    ``ended``: who ended it, and why. Steps may have failed before.
+    """
     if flow.status is not RunStatus.SUCCEEDED:
-        return RunEnd(flow.status, _reason(flow))
+        return RunEnd(flow.status, "; ".join(filter(None, (ended, _reason(flow)))) or None)
     if uncommitted is not None and uncommitted.captures:
         return RunEnd(
             RunStatus.FAILED,

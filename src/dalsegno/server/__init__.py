@@ -1,8 +1,8 @@
 """The server: what a service answers over HTTP.
 
 Closed by default: it listens on this machine alone, and all but ``/health`` and ``/ready`` needs a token. Requests call
-the verbs of ``operations`` and nothing else, each in a thread of its own and with an orchestrator of its own: the core
-is synchronous, and what an orchestrator remembers of runs is for one thread.
+the verbs of ``operations`` and nothing else, each in a thread of its own and with operations of its own: the core
+is synchronous, and what operations remember of runs is for one thread.
 
 listening       where it listens, and for what
 connections     deadlines and limits for whoever connects; descriptors, peers

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import uuid4
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
@@ -16,13 +18,23 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dalsegno.errors import DalsegnoError, DataError, NotReached, PlatformError, UnknownName, UserError
-from dalsegno.model.runs import Ending
+from dalsegno.errors import (
+    Conflict,
+    DalsegnoError,
+    DataError,
+    Forbidden,
+    NotReached,
+    PlatformError,
+    UnknownName,
+    UserError,
+)
+from dalsegno.model.callers import Caller, Role
 from dalsegno.model.stored_text import whole_number
-from dalsegno.operations.json_values import error_fields, plain
+from dalsegno.operations.facade import Operations
+from dalsegno.operations.json_values import plain
 from dalsegno.operations.metrics import Metric, Metrics, own_metrics
-from dalsegno.operations.orchestrator import Orchestrator
 from dalsegno.operations.service import Service
+from dalsegno.operations.tokens import Tokens
 from dalsegno.server.answers import error_answer
 from dalsegno.server.authentication import Authentication, described
 from dalsegno.server.metrics import PrometheusMetrics
@@ -34,6 +46,8 @@ log = logging.getLogger(__name__)
 STATUS_CODES: tuple[tuple[type[DalsegnoError], int], ...] = (
     (UnknownName, 404),
     (NotReached, 409),
+    (Conflict, 409),
+    (Forbidden, 403),
     (UserError, 400),
     (DataError, 409),
     (PlatformError, 503),
@@ -41,7 +55,10 @@ STATUS_CODES: tuple[tuple[type[DalsegnoError], int], ...] = (
 #: Parameters of a run are small.
 _LARGEST_BODY = 1024 * 1024
 _MOST_RUNS = 1000
-_ACTOR = "api"
+#: Whoever has a token, until tokens have names and roles of their own.
+_NAME, _ROLES = "api", (Role.OPERATOR,)
+#: What a client may send to find its request in the log again.
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 #: Characters of what was sent that an answer repeats.
 _SHOWN = 80
 #: Runs that are being started or restarted at once; their parameters are evaluated, which may take seconds each.
@@ -52,7 +69,7 @@ _STARTS_WAITING = 100
 Fields = Mapping[str, Any]
 #: What a verb answers: a status and something that JSON can hold.
 Answer = tuple[int, Any]
-Verb = Callable[[Orchestrator, Request, Fields], Answer]
+Verb = Callable[[Operations, Request, Fields], Answer]
 
 
 class Api:
@@ -77,7 +94,7 @@ class Api:
                 self._verb("POST", "/api/runs/{run:path}/restart", restart_run, is_start=True),
                 self._verb("GET", "/api/runs/{run:path}", show_run),
             ],
-            middleware=[Middleware(Authentication, store=self.service.store)],
+            middleware=[Middleware(Authentication, tokens=Tokens(self.service.store))],
             exception_handlers={HTTPException: _refusal, Exception: _refusal},
         )
         # A redirect would lead to whatever host the request names.
@@ -125,26 +142,25 @@ class Api:
             self._starts_open -= 1
 
     def _called(self, verb: Verb, request: Request, body: bytes) -> Response:
+        request_id = _request_id(request)
         try:
-            status, value = verb(self._orchestrator(), request, _fields(body))
+            operations = self.service.operations(Caller.of(_NAME, _ROLES, request_id))
+            status, value = verb(operations, request, _fields(body))
             answer: Response = JSONResponse(plain(value), status_code=status)
         except DalsegnoError as error:
             answer = error_answer(next((code for kind, code in STATUS_CODES if isinstance(error, kind)), 500), error)
+        answer.headers["X-Request-Id"] = request_id
         if request.method != "GET":
-            log.info("%s was answered with %s", described(request), answer.status_code)
+            log.info("%s was answered with %s, request %s", described(request), answer.status_code, request_id)
         return answer
-
-    def _orchestrator(self) -> Orchestrator:
-        service = self.service
-        return Orchestrator(service.settings, service.store, clock=service.clock, actor=_ACTOR, wake=service.wake)
 
 
 # The verbs.
 
 
-def start_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
+def start_run(operations: Operations, request: Request, fields: Fields) -> Answer:
     _refuse_others(fields, "params", "idempotency_key", "version")
-    run = orchestrator.start(
+    run = operations.runs.start(
         request.path_params["workflow"],
         _typed(fields, "params", dict, {}),
         version=str(fields.get("version", "default")),
@@ -153,7 +169,7 @@ def start_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> A
     return 200 if run.is_repeated else 201, run
 
 
-def list_runs(orchestrator: Orchestrator, request: Request, _: Fields) -> Answer:
+def list_runs(operations: Operations, request: Request, _: Fields) -> Answer:
     asked = request.query_params
     limit = asked.get("limit", "20")
     most = whole_number(limit)
@@ -162,42 +178,37 @@ def list_runs(orchestrator: Orchestrator, request: Request, _: Fields) -> Answer
     with_params = asked.get("params", "false")
     if with_params not in ("true", "false"):
         raise UserError(f"params is {with_params[:_SHOWN]!r}, expected true or false.")
-    runs = orchestrator.list_runs(
-        asked.get("workflow"), status=asked.getlist("status"), limit=most, with_params=with_params == "true"
+    page = operations.runs.list(
+        asked.get("workflow"),
+        status=asked.getlist("status"),
+        limit=most,
+        cursor=asked.get("cursor"),
+        with_params=with_params == "true",
     )
-    return 200, {"runs": runs}
+    return 200, {"runs": page.items} | ({"next_cursor": page.next_cursor} if page.next_cursor else {})
 
 
-def show_run(orchestrator: Orchestrator, request: Request, _: Fields) -> Answer:
-    run = orchestrator.run(request.path_params["run"])
-    return 200, {"run": run, "steps": orchestrator.steps(run.id)}
+def show_run(operations: Operations, request: Request, _: Fields) -> Answer:
+    run = operations.runs.get(request.path_params["run"])
+    return 200, {"run": run, "steps": operations.runs.steps(run.id)}
 
 
-def stop_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
-    return _end(orchestrator, request, fields, Ending.STOP)
+def stop_run(operations: Operations, request: Request, fields: Fields) -> Answer:
+    _refuse_others(fields, "reason")
+    return 202, operations.runs.stop(request.path_params["run"], reason=_reason(fields))
 
 
-def kill_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
-    return _end(orchestrator, request, fields, Ending.KILL)
+def kill_run(operations: Operations, request: Request, fields: Fields) -> Answer:
+    _refuse_others(fields, "reason")
+    return 202, operations.runs.kill(request.path_params["run"], reason=_reason(fields))
 
 
-def _end(orchestrator: Orchestrator, request: Request, fields: Fields, ending: Ending) -> Answer:
-    _refuse_others(fields)
-    run = orchestrator.run(request.path_params["run"])
-    if run.status.is_final:
-        error = UserError(f"{run.name} has ended: it is {run.status}.", hint="Only a run that goes on can be ended.")
-        return 409, {"error": error_fields(error)}
-    return 202, orchestrator.end(run.id, ending)
-
-
-def restart_run(orchestrator: Orchestrator, request: Request, fields: Fields) -> Answer:
-    _refuse_others(fields, "params", "version")
-    run = orchestrator.run(request.path_params["run"])
-    if not run.status.is_final:
-        error = UserError(f"{run.name} goes on: it is {run.status}.", hint="It can be restarted once it has ended.")
-        return 409, {"error": error_fields(error)}
+def restart_run(operations: Operations, request: Request, fields: Fields) -> Answer:
+    _refuse_others(fields, "params", "version", "reason")
     version = None if fields.get("version") is None else str(fields["version"])
-    return 202, orchestrator.restart(run.id, params=_typed(fields, "params", dict, None), version=version)
+    params = _typed(fields, "params", dict, None)
+    run = request.path_params["run"]
+    return 202, operations.runs.restart(run, params=params, version=version, reason=_reason(fields))
 
 
 # What was sent.
@@ -213,6 +224,17 @@ async def _body(request: Request) -> bytes | None:
         if len(found) > _LARGEST_BODY:
             return None
     return bytes(found)
+
+
+def _request_id(request: Request) -> str:
+    """As the client calls its request, if that is fit to be stored and shown; else a new one."""
+    sent = request.headers.get("x-request-id", "")
+    return sent if _REQUEST_ID.fullmatch(sent) else uuid4().hex
+
+
+def _reason(fields: Fields) -> str | None:
+    found: str | None = _typed(fields, "reason", str, None)
+    return found
 
 
 def _fields(body: bytes) -> Fields:

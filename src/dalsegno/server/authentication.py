@@ -14,12 +14,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dalsegno.errors import PlatformError, UserError
-from dalsegno.operations import tokens
 from dalsegno.operations.printable import one_line
+from dalsegno.operations.tokens import Tokens, is_one_of, is_well_formed
 from dalsegno.server.answers import error_answer
 from dalsegno.server.peers import peer_of
 from dalsegno.server.probes import HEALTH, READY
-from dalsegno.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +33,8 @@ _LONGEST_METHOD = 20
 class Authentication:
     """ASGI middleware: answers by itself unless there is a valid token, or the request is a probe."""
 
-    def __init__(self, app: ASGIApp, store: Store) -> None:
-        self.app, self.store = app, store
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self.app, self.tokens = app, tokens
         self._failures = Failures()
         self._lock = Lock()
         self._digests: list[str] = []
@@ -51,7 +50,7 @@ class Authentication:
         peer = peer_of(request.client.host if request.client else None)
         is_throttled = self._failures.are_too_many(peer)
         # What cannot be a token needs no thread and no look at the store.
-        if tokens.is_well_formed(token):
+        if is_well_formed(token):
             try:
                 if await run_in_threadpool(self._is_valid, token, is_throttled=is_throttled):
                     return None
@@ -68,14 +67,14 @@ class Authentication:
 
     def _is_valid(self, token: str, *, is_throttled: bool) -> bool:
         """A valid token is let in whatever else its peer sent; guesses cost the store one look per second."""
-        if is_throttled and not tokens.is_one_of(self._recent_digests(), token):
+        if is_throttled and not is_one_of(self._recent_digests(), token):
             return False
-        return tokens.is_valid(self.store, token)
+        return self.tokens.is_valid(token)
 
     def _recent_digests(self) -> list[str]:
         with self._lock:
             if self._read_at is None or time.monotonic() - self._read_at >= _KEPT_SECONDS:
-                self._digests, self._read_at = tokens.valid_digests(self.store), time.monotonic()
+                self._digests, self._read_at = self.tokens.valid_digests(), time.monotonic()
             return self._digests
 
 

@@ -40,6 +40,8 @@ Where things are
     ``run_tables``    the schema of workflows and runs, with ``workflows``, ``runs``, ``flows``, ``queue``, ``triggers``
     ``signals``       what was announced, and who waits; ``signal_subscriptions``: which triggers are told of it
     ``service_tables`` the schema of what the service is operated with, with ``tokens``, ``outbox``, ``lags``
+    ``audit_log``     who changed what, written in the transaction of the change; ``audit_tables``: its table;
+                      ``audit_queries``: what is read of it
     ``retention``     which finished runs may go; ``measures``: what the store holds, counted
 
 Captures and checkpoints are never deleted: they are what an operator looks at a month later, and they are

@@ -43,8 +43,18 @@ def matching(connection: Any, condition: str = "", **values: Any) -> list[Captur
     return [_capture(list(group)) for _, group in groupby(found, lambda each: each["id"])]
 
 
-def listed(connection: Any, consumer: str | None, *, pending_only: bool, undropped_only: bool) -> list[Capture]:
-    conditions, values = [], {}
+def listed(
+    connection: Any,
+    consumer: str | None,
+    *,
+    pending_only: bool,
+    undropped_only: bool,
+    limit: int | None = None,
+    after: str | None = None,
+) -> list[Capture]:
+    """Newest first; so many at most, and those behind a capture, if these are given."""
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
     if consumer is not None:
         conditions.append("captures.consumer = :consumer")
         values["consumer"] = consumer
@@ -54,7 +64,17 @@ def listed(connection: Any, consumer: str | None, *, pending_only: bool, undropp
         values |= states
     if undropped_only:
         conditions.append("captures.dropped_at IS NULL")
-    return matching(connection, " AND ".join(conditions), **values)
+    if after is not None:
+        conditions.append(
+            "(captures.created_at, captures.id) < (SELECT created_at, id FROM captures WHERE id = :after)"
+        )
+        values["after"] = after
+    condition = " AND ".join(conditions)
+    if limit is None:
+        return matching(connection, condition, **values)
+    where = f" WHERE {condition}" if condition else ""
+    newest = f"SELECT id FROM captures{where} ORDER BY created_at DESC, id DESC LIMIT :limit"
+    return matching(connection, f"captures.id IN ({newest})", **values, limit=limit)
 
 
 def the(connection: Any, capture_id: str) -> Capture:
@@ -223,10 +243,17 @@ def last_of_table(connection: Any, consumer: str, table_uuid: str) -> tuple[Tabl
 
 
 def history(
-    connection: Any, consumer: str | None = None, table: TableName | None = None, capture_id: str | None = None
+    connection: Any,
+    consumer: str | None = None,
+    table: TableName | None = None,
+    capture_id: str | None = None,
+    *,
+    limit: int | None = None,
+    below: int | None = None,
 ) -> list[Checkpoint]:
-    """Newest first."""
-    conditions, values = [], {}
+    """Newest first; so many at most, and those with ids below one, if these are given."""
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
     if consumer is not None:
         conditions.append("checkpoints.consumer = :consumer")
         values["consumer"] = consumer
@@ -237,6 +264,13 @@ def history(
         of_table = "SELECT checkpoint_id FROM checkpoint_positions WHERE table_name = :table"
         conditions.append(f"checkpoints.id IN ({of_table})")
         values["table"] = str(table)
+    if below is not None:
+        conditions.append("checkpoints.id < :below")
+        values["below"] = below
+    if limit is not None:
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        conditions = [f"checkpoints.id IN (SELECT id FROM checkpoints{where} ORDER BY id DESC LIMIT :limit)"]
+        values["limit"] = limit
     query = (
         "SELECT checkpoints.*, checkpoint_positions.* FROM checkpoints"
         " JOIN checkpoint_positions ON checkpoint_positions.checkpoint_id = checkpoints.id"

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.private_files import make_private_file, make_private_folder
-from dalsegno.store import sqlite_driver
+from dalsegno.store import audit_log, sqlite_driver
 from dalsegno.store.failures import Place
 from dalsegno.store.sqlite_driver import PATIENCE_SECONDS, SAFE_WAL, close_files_to_others, journal_mode
 from dalsegno.store.values import refuse_unstorable
@@ -88,8 +88,16 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that commits at the end of the block, or does nothing if the block raises."""
-        with self._counted(), self._writing_engine.begin() as connection:
+        """A transaction that commits at the end of the block, or does nothing if the block raises.
+
+        It writes the audit row of the change that a caller is making, if there is one.
+        """
+        with (
+            self._counted(),
+            audit_log.undone_with_transaction(),
+            self._writing_engine.begin() as connection,
+            audit_log.written_with(connection),
+        ):
             yield connection
 
     @contextmanager

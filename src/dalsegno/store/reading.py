@@ -40,6 +40,8 @@ MOMENTS = frozenset(
         "settled_at",
         "dropped_at",
         "moved_at",
+        "recorded_at",
+        "announced_at",
     ]
 )
 JSONS = frozenset(
@@ -60,6 +62,11 @@ JSONS = frozenset(
         "wanted",
         "details",
         "capture_spec",
+        "roles",
+        "before_change",
+        "after_change",
+        "payload",
+        "source",
     ]
 )
 FLAGS = frozenset(["is_paused", "pending", "dropped", "is_first", "is_full"])

@@ -10,7 +10,7 @@ from dalsegno.store.reading import Row, one_of, row, rows, scalar
 
 #: A list of runs leaves out what can be large.
 _WITHOUT_PARAMS = (
-    "id, workflow_id, number, attempt, version, status, reason, revision, is_paused, initiator, parent_run,"
+    "id, workflow_id, number, attempt, version, status, reason, ended_by, revision, is_paused, initiator, parent_run,"
     " parent_flow, parent_step, root_run, idempotency_key, last_unique_id, created_at, started_at, ended_at, deadline"
 )
 
@@ -33,10 +33,11 @@ def newest_runs(
     statuses: Sequence[str] = (),
     *,
     below: int | None = None,
+    after: str | None = None,
     limit: int,
     with_params: bool = False,
 ) -> list[Row]:
-    """Newest first; of a workflow, of these statuses, and of numbers below one, if those are given."""
+    """Newest first; of a workflow, of these statuses, of numbers below one, and behind a run, if those are given."""
     conditions, values = [], {}
     if workflow_id:
         conditions.append("workflow_id = :workflow")
@@ -47,6 +48,9 @@ def newest_runs(
         values |= wanted
     if below is not None:
         conditions.append("number < :below")
+    if after is not None:
+        conditions.append("(created_at, id) < (SELECT created_at, id FROM runs WHERE id = :after)")
+        values["after"] = after
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     numbers = {"limit": limit} | ({} if below is None else {"below": below})
     columns = "*" if with_params else _WITHOUT_PARAMS

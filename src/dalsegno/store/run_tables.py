@@ -48,6 +48,8 @@ runs = Table(
     Column("status", Text, nullable=False),
     # Why it ended as it did, or waits.
     Column("reason", Text),
+    # Who stopped or killed it, if somebody did.
+    Column("ended_by", Text),
     # Changes with everything that is decided about the run: what a process remembers of it holds for this number only.
     Column("revision", BigInteger, nullable=False),
     Column("is_paused", Boolean, nullable=False),

@@ -178,9 +178,11 @@ def params_of_wait(connection: Connection, flow_id: str, step_id: str, number: i
     return connection.execute(found).scalar() or {}
 
 
-def signal_rows(connection: Connection, name: str | None = None, *, limit: int) -> list[Row]:
-    """Newest first."""
+def signal_rows(connection: Connection, name: str | None = None, *, limit: int, below: int | None = None) -> list[Row]:
+    """Newest first; with ids below one, if it is given."""
     found = select(signals).order_by(signals.c.id.desc()).limit(limit)
+    if below is not None:
+        found = found.where(signals.c.id < below)
     return row_queries.rows(connection, found if name is None else found.where(signals.c.name == name))
 
 

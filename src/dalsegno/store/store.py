@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
-from dalsegno.store import capture_queries, captures, checkpoints, refusals, settling
+from dalsegno.store import audit_log, capture_queries, captures, checkpoints, refusals, settling
 from dalsegno.store.capture_queries import CheckpointPosition
 from dalsegno.store.database import Database, lock
 from dalsegno.store.migrations import migrate
@@ -65,6 +65,7 @@ class Store(StoreReader):
             try:
                 with connection.begin_nested():
                     captures.add(connection, capture)
+                    audit_log.describe("capture", capture.id, after=_recorded(capture))
             except IntegrityError:
                 _explain_clash(connection, capture)
                 return
@@ -97,16 +98,20 @@ class Store(StoreReader):
             settling.hold(connection, wanted)
             settling.refuse_commit(connection, wanted, by)
             done = [commit(connection, each, by=by, now=now) for each in wanted]
+            if any(each.is_new for each in done):
+                moved = {each.checkpoint.consumer: _shown(each.checkpoint.positions) for each in done}
+                after = {"state": CaptureState.COMMITTED.value, "checkpoints": moved}
+                audit_log.describe("capture", " ".join(wanted), {"state": CaptureState.READY.value}, after)
             return done[0]
 
     def abandon(self, capture_id: str, *, by: str, now: datetime, reason: str) -> Capture:
         """Give the capture up: the checkpoint stays, and the next capture takes the range again."""
         with self._changing(capture_id) as (connection, capture):
             settling.refuse_abandon(connection, capture, by)
-            if (
-                not captures.settle(connection, capture_id, CaptureState.ABANDONED, by=by, now=now, reason=reason)
-                and capture.state is CaptureState.COMMITTED
-            ):
+            if captures.settle(connection, capture_id, CaptureState.ABANDONED, by=by, now=now, reason=reason):
+                after = {"state": CaptureState.ABANDONED.value}
+                audit_log.describe("capture", capture_id, {"state": capture.state.value}, after)
+            elif capture.state is CaptureState.COMMITTED:
                 raise refusals.capture_settled(capture)
             return capture_queries.the(connection, capture_id)
 
@@ -135,6 +140,10 @@ class Store(StoreReader):
             for table in moves:
                 if holder := capture_queries.pending(connection, consumer, table):
                     raise refusals.capture_pending(table, holder)
+            before, after = (
+                {table: at for table, places in moves.items() if (at := places[index]) is not None} for index in (0, 1)
+            )
+            audit_log.describe("checkpoint", consumer, _shown(before), _shown(after))
             return _move(connection, consumer, moves, capture_id=None, by=by, now=now, reason=reason)
 
     def carry_over(
@@ -216,6 +225,18 @@ def _move(
             hint = refusals.CAPTURE_AGAIN if capture_id else refusals.LOOK_AGAIN
             raise refusals.checkpoint_moved(consumer, table, expected, found, hint=hint)
     return checkpoint
+
+
+def _shown(positions: Mapping[TableName, Position]) -> dict[str, str | None]:
+    """By table, the snapshot; as a text, because JSON readers keep fewer digits of a number."""
+    return {
+        str(table): None if position.snapshot_id is None else str(position.snapshot_id)
+        for table, position in positions.items()
+    }
+
+
+def _recorded(capture: Capture) -> dict[str, Any]:
+    return {"consumer": capture.consumer, "upto": _shown({each.table: each.upto for each in capture.tables})}
 
 
 def _stands(mark: CheckpointPosition | None, expected: Position | None) -> bool:

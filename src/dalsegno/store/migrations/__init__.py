@@ -12,7 +12,9 @@ after the other. One that does more sets it to itself.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, MetaData, delete, insert, inspect, select
+from importlib import import_module
+
+from sqlalchemy import Connection, delete, insert, inspect, select
 
 from dalsegno.errors import UserError
 from dalsegno.store.database import Database
@@ -31,7 +33,8 @@ def migrate(database: Database) -> None:
         if _is_usable(connection, database.place):
             return
         if version(connection) is None:
-            _every_table().create_all(connection, checkfirst=False)
+            _load_all_tables()
+            metadata.create_all(connection, checkfirst=False)
             connection.execute(insert(schema_version).values(version_num=HEAD))
         else:
             from dalsegno.store.migrations.steps import upgrade  # noqa: PLC0415 (Alembic takes half a second)
@@ -41,11 +44,10 @@ def migrate(database: Database) -> None:
         connection.execute(insert(compatibility).values(version=HEAD, oldest=OLDEST))
 
 
-def _every_table() -> MetaData:
-    """All tables share ``metadata``, and are in it once these modules are loaded; commands about captures need few."""
-    from dalsegno.store import file_tables, run_tables, service_tables, work_tables  # noqa: F401, PLC0415
-
-    return metadata
+def _load_all_tables() -> None:
+    """All tables share ``metadata``, and are in it once their modules are loaded; most commands need a few of them."""
+    for name in ("audit_tables", "file_tables", "run_tables", "service_tables", "work_tables"):
+        import_module(f"dalsegno.store.{name}")
 
 
 def version(connection: Connection) -> str | None:

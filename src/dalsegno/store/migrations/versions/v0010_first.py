@@ -15,6 +15,26 @@ def moment() -> Any:
 
 def upgrade() -> None:  # noqa: PLR0915 - one for each table and index
     op.create_table(
+        "audit_log",
+        sa.Column(
+            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), sa.Identity(always=False), nullable=False
+        ),
+        sa.Column("recorded_at", moment(), nullable=False),
+        sa.Column("caller", sa.Text(), nullable=False),
+        sa.Column("roles", sa.JSON(), nullable=False),
+        sa.Column("verb", sa.Text(), nullable=False),
+        sa.Column("subject_kind", sa.Text(), nullable=False),
+        sa.Column("subject", sa.Text(), nullable=False),
+        sa.Column("before_change", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("after_change", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("request_id", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audit_log")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_audit_log_caller", "audit_log", ["caller", "id"], unique=False)
+    op.create_index("ix_audit_log_subject", "audit_log", ["subject", "id"], unique=False)
+    op.create_table(
         "breakpoints",
         sa.Column("workflow_id", sa.Text(), nullable=False),
         sa.Column("step_id", sa.Text(), nullable=False),
@@ -308,6 +328,7 @@ def upgrade() -> None:  # noqa: PLR0915 - one for each table and index
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("ended_by", sa.Text(), nullable=True),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("is_paused", sa.Boolean(), nullable=False),
         sa.Column("run_params", sa.JSON(), nullable=False),

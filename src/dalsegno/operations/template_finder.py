@@ -1,63 +1,27 @@
-"""Job templates as they were pushed."""
+"""Finds job templates, with what they inherit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from dalsegno.errors import Problem, UnknownName, UserError
+from dalsegno.errors import UnknownName, UserError
 from dalsegno.model.step_files import StepFile
 from dalsegno.model.templates import JobTemplate
-from dalsegno.operations.step_files import files_of_template
-from dalsegno.settings import Settings
 from dalsegno.spec import templates as spec
-from dalsegno.spec.problems import Problems
 from dalsegno.spec.reading.context import StepTypes
 from dalsegno.store import Store, step_files, workflows
 
 DEFAULT_VERSION = "default"
 
 
-@dataclass(frozen=True)
-class PushedTemplate:
-    """What became of a push."""
+class TemplateFinder:
+    """The job templates of one store."""
 
-    template: JobTemplate
-    #: What may be meant so, but is worth a look.
-    warnings: tuple[Problem, ...] = ()
-
-
-class Templates:
-    """The templates there are; pushing one of the same type and version replaces it."""
-
-    def __init__(self, store: Store, settings: Settings, clock: Callable[[], datetime], actor: str) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
-        self.settings = settings
-        self.clock = clock
-        self.actor = actor
-
-    def push(self, text: str | bytes, *, file: str = "template") -> PushedTemplate:
-        read = spec.read_with_marks(text, file=file)
-        template, problems = read.template, Problems()
-        found = files_of_template(template, read.marks, self.settings, problems)
-        problems.refuse(file)
-        for parent, version in template.inherit_from.items():
-            self.find(parent, version)
-        with self.store.database.writing() as connection:
-            workflows.save_template(
-                connection,
-                spec.to_json(template),
-                template.job_type,
-                template.version,
-                by=self.actor,
-                now=self.clock(),
-                files=found.files,
-                contents=found.contents,
-            )
-        return PushedTemplate(replace(template, files=found.files), problems.warnings)
 
     def step_types(self) -> StepTypes:
         """What ``type`` may say in a workflow."""
@@ -75,7 +39,7 @@ class Templates:
         known: Mapping[str, Any] = {row["version"]: row["definition"] for row in rows}
         wanted = version or (DEFAULT_VERSION if DEFAULT_VERSION in known or len(known) != 1 else next(iter(known)))
         if wanted not in known:
-            raise self._missing(job_type, wanted, list(known))
+            raise self.missing(job_type, wanted, list(known))
         return self._inherited(spec.from_json(known[wanted]), ())
 
     def _inherited(self, template: JobTemplate, below: tuple[str, ...]) -> JobTemplate:
@@ -90,14 +54,14 @@ class Templates:
             with self.store.database.reading() as connection:
                 rows = {row["version"]: row["definition"] for row in workflows.template_rows(connection, parent)}
             if version not in rows:
-                raise self._missing(parent, version, list(rows))
+                raise self.missing(parent, version, list(rows))
             inherited = self._inherited(spec.from_json(rows[version]), (*below, template.job_type))
             params |= inherited.params
             # As with parameters, the last one counts.
             of_parents = (*inherited.files, *of_parents)
         return replace(template, params={**params, **template.params}, files=(*files, *of_parents))
 
-    def _missing(self, job_type: str, version: str, versions: list[str]) -> UnknownName:
+    def missing(self, job_type: str, version: str, versions: list[str]) -> UnknownName:
         if versions:
             return UnknownName(
                 f"The job template {job_type!r} has no version {version!r}; it has {', '.join(versions)}.",
@@ -106,8 +70,3 @@ class Templates:
         close = get_close_matches(job_type, [each.job_type for each in self.all()], n=1)
         meant = f"Did you mean {close[0]!r}?" if close else "Push it first: dalsegno templates push FILE"
         return UnknownName(f"There is no job template {job_type!r}.", hint=meant)
-
-    def delete(self, job_type: str, version: str | None = None) -> None:
-        with self.store.database.writing() as connection:
-            if not workflows.forget_template(connection, job_type, version):
-                raise self._missing(job_type, version or DEFAULT_VERSION, [])

@@ -1,0 +1,44 @@
+"""The verbs of catalogs and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from dalsegno.model.tables import TableName
+from dalsegno.operations.context import Context
+from dalsegno.operations.pages import Page, sorted_page
+
+if TYPE_CHECKING:
+    from dalsegno.capture.checking import CatalogReport
+    from dalsegno.operations.querying import QueryResult
+
+
+class Tables:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def list(self, catalog: str | None = None, *, limit: int = 1000, cursor: str | None = None) -> Page[TableName]:
+        """The tables of a catalog, by name."""
+        return sorted_page(self._context.lake.tables(catalog), limit, cursor, "tables", str)
+
+    def check_catalogs(self, name: str | None = None) -> tuple[CatalogReport, ...]:
+        """What each catalog lets us do."""
+        self._context.require("tables.check_catalogs")
+        return tuple(self._context.lake.check_catalogs(name))
+
+    def spark_configuration(self, name: str | None = None) -> Mapping[str, str]:
+        """What makes Spark see the same catalogs. It may hold passwords."""
+        self._context.require("tables.spark_configuration")
+        from dalsegno.iceberg.catalogs import spark_configuration  # noqa: PLC0415 - slow import
+
+        settings = self._context.settings
+        chosen = [settings.catalog(name)] if name else [*settings.catalogs.values()]
+        return {key: value for catalog in chosen for key, value in spark_configuration(catalog).items()}
+
+    def sql(self, query: str, *, limit: int, say: Callable[[str], None]) -> QueryResult:
+        """The first rows that a query returns, on the warm Spark."""
+        self._context.require("tables.sql")
+        from dalsegno.operations.querying import query as execute  # noqa: PLC0415 - slow import
+
+        return execute(self._context.settings, query, limit=limit, say=say)
