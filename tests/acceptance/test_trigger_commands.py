@@ -137,7 +137,7 @@ def test_every_kind_is_shown(run: Commands) -> None:
     (run.folder / "all.yaml").write_text(triggers + WATCHING[WATCHING.index("Workflow") :])
     lines = run("trigger", "test", "all.yaml", "--count", "1").out.splitlines()
     assert lines[0] == "@daily in UTC; catches up on the latest"
-    assert lines[3:] == [
+    assert lines[4:] == [
         "when.changed waits for the signals news + prices.",
         "when.changed watches db.t; --simulate shows when that would have started it.",
     ]

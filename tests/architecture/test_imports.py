@@ -75,7 +75,7 @@ def test_imports_point_down() -> None:
 
 #: What the edges may know beside themselves: the front door with its results, and what stands below everything.
 EDGES = {"cli": {"cli", "server"}, "server": {"server"}}
-SHARED = {"operations", "model", "errors", "hints", "settings", "clock", "private_files", ""}
+SHARED = {"operations", "model", "errors", "hints", "settings", "clock", "private_files", "triggers", ""}
 #: What they import in spite of that, and why.
 EXCEPTIONS = {
     ("cli/output.py", "dalsegno.steps.supervisor"): "the process is hidden from jobs before anything else is loaded",

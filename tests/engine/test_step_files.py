@@ -12,8 +12,8 @@ from sqlalchemy import func, select
 
 from dalsegno.errors import InvalidWorkflow
 from dalsegno.model.step_files import StepFile, Unstored
+from dalsegno.operations.pushed import Pushed
 from dalsegno.operations.step_files import NOTEBOOK_BYTES
-from dalsegno.operations.workflows import Pushed
 from dalsegno.spec.documents import BYTES
 from dalsegno.store import run_queries, workflows
 from dalsegno.store.file_tables import file_contents

@@ -163,12 +163,9 @@ def test_a_newer_database_that_does_not_bear_us_is_left_alone(url: str, oldest: 
         Store.open(url)
 
 
-def test_what_a_database_works_with_is_said_however_it_got_there(new_url: Callable[[], str]) -> None:
-    made, migrated = new_url(), new_url()
-    bring_to(migrated, HEAD)
-    for url in (made, migrated):
-        with Store.open(url) as store, store.database.reading() as connection:
-            assert connection.exec_driver_sql("SELECT * FROM dalsegno_compatibility").all() == [(HEAD, OLDEST)]
+def test_a_database_says_what_it_works_with(new_url: Callable[[], str]) -> None:
+    with Store.open(new_url()) as store, store.database.reading() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM dalsegno_compatibility").all() == [(HEAD, OLDEST)]
 
 
 def test_many_may_open_a_new_database_at_once(url: str) -> None:
@@ -258,7 +255,11 @@ def _sqlite_schema(connection: Connection) -> object:
     indexes = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name")
     return {
         "columns": {table: connection.exec_driver_sql(f"PRAGMA table_info({table})").all() for table in tables},
-        "keys": {table: connection.exec_driver_sql(f"PRAGMA foreign_key_list({table})").all() for table in tables},
+        # Numbered in the order in which they were written down, which means nothing.
+        "keys": {
+            table: sorted(row[1:] for row in connection.exec_driver_sql(f"PRAGMA foreign_key_list({table})"))
+            for table in tables
+        },
         "indexes": {name: sql and " ".join(sql.split()) for name, sql in indexes},
         "autoincrement": connection.exec_driver_sql(
             "SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%' ORDER BY name"

@@ -25,7 +25,8 @@ def history(
     subject: Annotated[
         str | None,
         typer.Argument(
-            metavar="SUBJECT", help="Only about this: a workflow with its runs, a run, a capture, a consumer, a tag …"
+            metavar="SUBJECT",
+            help="Only changes of this workflow and its runs, run, capture, consumer or tag.",
         ),
     ] = None,
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Only by this caller.")] = None,
@@ -42,11 +43,11 @@ def history(
 
 
 def _text(found: Sequence[RecordedChange]) -> str:
-    if not found:
-        return "No changes."
-    lines = [(f"{each.at:%Y-%m-%d %H:%M:%S} UTC", each.caller, each.verb, each.subject, _how(each)) for each in found]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    from dalsegno.cli.tables import table  # noqa: PLC0415 - not for --help
+    from dalsegno.cli.times import moment  # noqa: PLC0415
+
+    rows = [(moment(each.at, seconds=True), each.caller, each.verb, each.subject, _how(each)) for each in found]
+    return table(("TIME", "CALLER", "VERB", "SUBJECT", "CHANGE"), rows, empty="There are no changes.")
 
 
 def _how(change: RecordedChange) -> str:

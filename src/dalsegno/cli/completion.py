@@ -61,13 +61,7 @@ def tags(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _stored(context: typer.Context, query: str, incomplete: str, **options: Any) -> list[str]:
-    def found(known: KnownNames) -> list[str]:
-        from dalsegno.store import name_queries  # noqa: PLC0415 - not for --help
-
-        read = getattr(name_queries, query)
-        return known.stored(lambda connection, beginning: list(read(connection, beginning, **options)), incomplete)
-
-    return _harmless(context, incomplete, found)
+    return _harmless(context, incomplete, lambda known: known.named(query, incomplete, **options))
 
 
 def _harmless(context: typer.Context, incomplete: str, find: Callable[[KnownNames], list[str]]) -> list[str]:

@@ -25,7 +25,7 @@ GROUPS = {
         "trigger",
         "signal",
     ),
-    "Look at runs and results": ("runs", "show", "watch", "logs", "sql", "audit", "eval"),
+    "Look at runs and results": ("runs", "show", "watch", "logs", "sql", "history", "audit", "eval"),
     "When things fail": (
         "restart",
         "stop",

@@ -13,8 +13,7 @@ from dalsegno.cli.times import duration, moment
 from dalsegno.model.captures import ChangeKind, Mode
 
 if TYPE_CHECKING:
-    from dalsegno.capture.planning import TablePlan
-    from dalsegno.plan.forecast import Cost, Expiry
+    from dalsegno.operations.results import Cost, Expiry, TablePlan
 
 _BAR_WIDTH = 30
 

@@ -42,6 +42,11 @@ class KnownNames:
         finally:
             database.close()
 
+    def named(self, kind: str, beginning: str, **options: Any) -> list[str]:
+        """Names of a kind that ``name_queries`` has, such as ``workflows``."""
+        read = getattr(name_queries, kind)
+        return self.stored(lambda connection, text: list(read(connection, text, **options)), beginning)
+
     def tables(self, beginning: str) -> list[str]:
         """Of the default catalog without its name, unless one has begun to type it."""
         found = {*self.stored(name_queries.tables, ""), *self._local_tables()}

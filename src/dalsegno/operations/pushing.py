@@ -6,10 +6,10 @@ from pathlib import Path
 
 from dalsegno.operations.channels import check_channels
 from dalsegno.operations.context import Context
+from dalsegno.operations.pushed import Pushed
 from dalsegno.operations.references import ReferencedFiles
 from dalsegno.operations.step_files import files_of_workflow
 from dalsegno.operations.trigger_registration import register_triggers
-from dalsegno.operations.workflows import Pushed
 from dalsegno.spec import canonical
 from dalsegno.spec import workflows as spec
 from dalsegno.spec.files import with_files

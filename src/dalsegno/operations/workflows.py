@@ -8,10 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalsegno.errors import Conflict, Problem, UnknownName, UserError
+from dalsegno.errors import Conflict, UnknownName, UserError
 from dalsegno.model.step_files import StepFile
 from dalsegno.operations.context import Context
 from dalsegno.operations.pages import Page, key_of, number_of, page_of, sorted_page
+from dalsegno.operations.pushed import Pushed
 from dalsegno.operations.version_reader import VersionReader
 from dalsegno.store import run_queries
 
@@ -20,19 +21,6 @@ if TYPE_CHECKING:
     from dalsegno.operations.workflow_list import WorkflowView
 
 _KIND = "workflow"
-
-
-@dataclass(frozen=True)
-class Pushed:
-    """What became of a push."""
-
-    workflow_id: str
-    version: int
-    #: False: the newest version was the same already.
-    is_new: bool
-    is_active: bool
-    #: What may be meant so, but is worth a look.
-    warnings: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)

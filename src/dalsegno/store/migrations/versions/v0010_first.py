@@ -293,7 +293,7 @@ def upgrade() -> None:  # noqa: PLR0915 - one for each table and index
         ["change_table"],
         unique=True,
         sqlite_where=sa.text("dropped = 0"),
-        postgresql_where=sa.text("dropped = 0"),
+        postgresql_where=sa.text("dropped = false"),
     )
     op.create_index(
         "uq_capture_tables_pending",
@@ -301,7 +301,7 @@ def upgrade() -> None:  # noqa: PLR0915 - one for each table and index
         ["consumer", "table_name"],
         unique=True,
         sqlite_where=sa.text("pending = 1"),
-        postgresql_where=sa.text("pending = 1"),
+        postgresql_where=sa.text("pending = true"),
     )
     op.create_table(
         "checkpoints",
