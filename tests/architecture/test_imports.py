@@ -18,7 +18,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"settings", "model", "sel"}),
     frozenset({"plan", "spec"}),
     frozenset({"iceberg", "spark", "store"}),
-    frozenset({"capture"}),
+    frozenset({"capture", "rewrite"}),
     frozenset({"steps"}),
     frozenset({"engine"}),
     frozenset({"audit"}),

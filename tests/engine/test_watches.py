@@ -83,3 +83,21 @@ def test_a_branch_of_the_trigger_counts(lake: Lake) -> None:
 def test_a_consumer_of_a_run_cannot_be_watched(lake: Lake) -> None:
     with pytest.raises(UserError, match="sets its consumer at run time"):
         watches(lake, "source_tables: [db.plays], consumer: '${who}'")
+
+
+def test_a_declared_table_is_watched_by_its_sources(lake: Lake) -> None:
+    found_when_pushed = "sources: [lake.db.plays, lake.db.users], consumer: lake.db.daily"
+    block = f"target: db.daily, query: 'SELECT 1', keys: [day], {found_when_pushed}"
+    text = f"""
+Workflow:
+  id: w
+  jobs:
+    - job: {{id: daily, type: Incremental, incremental: {{{block}}}}}
+  incremental_triggers: [{{}}]
+"""
+    workflow = read(text, file="w.yaml").definition.workflow
+    (trigger,) = workflow.triggers_of(IncrementalTrigger)
+    found = {watch.table.name: watch for watch in watches_of(lake, workflow, trigger)}
+    assert set(found) == {"plays", "users"}
+    assert {watch.consumer for watch in found.values()} == {"lake.db.daily"}
+    assert {watch.spec.changes for watch in found.values()} == {ChangeKind.BEFORE_AFTER}

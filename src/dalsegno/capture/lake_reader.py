@@ -46,19 +46,23 @@ class LakeReader(Closing):
         return self.store.checkpoints(consumer, self.name(table) if table else None)
 
     def name(self, text: str) -> TableName:
-        """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``.
+        return table_name(self.settings, text)
 
-        A name alone is in the default namespace of the default catalog.
-        """
-        parts = [part.strip('`" ') for part in text.split(".")]
-        if len(parts) == 1 and self.settings.default_namespace:
-            parts = [*self.settings.default_namespace.split("."), *parts]
-        named = len(parts) > 2 and parts[0] in self.settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
-        catalog, rest = (parts[0], parts[1:]) if named else (self.settings.default_catalog, parts)
-        if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
-            raise UserError(
-                f"{text!r} is not the name of a table: expected namespace.table or catalog.namespace.table.",
-                hint="Write its namespace, or set default_namespace.",
-            )
-        self.settings.catalog(catalog)
-        return TableName(catalog, tuple(rest[:-1]), rest[-1])
+
+def table_name(settings: Settings, text: str) -> TableName:
+    """The table meant by ``namespace.name`` in the default catalog, or by ``catalog.namespace.name``.
+
+    A name alone is in the default namespace of the default catalog.
+    """
+    parts = [part.strip('`" ') for part in text.split(".")]
+    if len(parts) == 1 and settings.default_namespace:
+        parts = [*settings.default_namespace.split("."), *parts]
+    named = len(parts) > 2 and parts[0] in settings.catalogs  # noqa: PLR2004 - catalog, namespace, name
+    catalog, rest = (parts[0], parts[1:]) if named else (settings.default_catalog, parts)
+    if len(rest) < 2 or not all(rest):  # noqa: PLR2004 - namespace and name
+        raise UserError(
+            f"{text!r} is not the name of a table: expected namespace.table or catalog.namespace.table.",
+            hint="Write its namespace, or set default_namespace.",
+        )
+    settings.catalog(catalog)
+    return TableName(catalog, tuple(rest[:-1]), rest[-1])

@@ -14,6 +14,7 @@ GROUPS = {
     "Capture changes": ("plan", "capture", "query", "commit", "abandon", "captures", "checkpoints"),
     "Workflows and runs": (
         "validate",
+        "rewrite",
         "format",
         "push",
         "run",

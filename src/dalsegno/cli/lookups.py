@@ -12,6 +12,7 @@ import typer
 
 from dalsegno.cli.output import counted, line_of, opened, show, show_all
 from dalsegno.cli.runs import Json, SettingsFile, WorkflowId
+from dalsegno.cli.workflows import read_file
 
 if TYPE_CHECKING:
     from dalsegno.operations.querying import QueryResult
@@ -21,6 +22,7 @@ def register(app: typer.Typer) -> None:
     app.command("workflows")(list_workflows)
     app.command()(cat)
     app.command()(sql)
+    app.command()(rewrite)
 
 
 def list_workflows(json: Json = False, settings: SettingsFile = None) -> None:
@@ -68,6 +70,26 @@ def sql(
         text = sys.stdin.read() if query == "-" else query
         found = operations.tables.sql(text, limit=limit, say=lambda line: print(line, file=sys.stderr))
         show(found, _rows, as_json=json)
+
+
+def rewrite(
+    query: Annotated[str, typer.Argument(metavar="FILE", help="A file with one SELECT; - reads standard input.")],
+    target: Annotated[str, typer.Option(metavar="TABLE", help="The table that the SELECT declares.")],
+    key: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Replace rows by this output column. Repeatable.")
+    ] = None,
+    json: Json = False,
+    settings: SettingsFile = None,
+) -> None:
+    """Show how a SELECT would be made incremental.
+
+    It prints the SQL for added rows and for any change, and why. It executes nothing.
+    """
+    with opened(settings, as_json=json) as operations:
+        from dalsegno.cli.rewrite_text import rewritten  # noqa: PLC0415
+
+        found = operations.tables.rewrite(read_file(query).decode(), target, keys=key or ())
+        show(found, rewritten, as_json=json)
 
 
 def _rows(found: QueryResult) -> str:

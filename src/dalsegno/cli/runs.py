@@ -277,7 +277,10 @@ def logs(
             printed(chunk)
             sys.stdout.flush()
             is_empty = False
-        if is_empty:
+        if json:
+            text = collected.decode("utf-8", "backslashreplace")
+            print(to_json({"run": operations.runs.get(run).name, "step": step, "log": text}))
+        elif is_empty:
             print(f"{step} has written nothing.", file=sys.stderr)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from dalsegno.model.runs import Graph
 from dalsegno.model.step_files import StepFile
 from dalsegno.model.workflow import Definition, ForeachStep, JobStep, Step, SubworkflowStep, WhileStep, Workflow
-from dalsegno.spec.captures import committed_with_run, is_capture, is_commit
+from dalsegno.spec.captures import committed_with_run, is_capture, is_commit, is_declared
 from dalsegno.spec.step_types import records_work
 
 
@@ -61,6 +61,11 @@ class Blueprint:
     def captures(self) -> frozenset[str]:
         """The steps that capture what is new in a table."""
         return frozenset(step.id for step in self.steps.values() if is_capture(step))
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """The steps that capture, write and commit a declared table themselves."""
+        return frozenset(step.id for step in self.steps.values() if is_declared(step))
 
     @cached_property
     def calls_others(self) -> bool:

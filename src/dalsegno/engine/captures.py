@@ -90,11 +90,15 @@ def consumed_by(
     blueprint: Blueprint,
     flow_id: str,
     step_id: str,
+    own: Capture | None = None,
 ) -> Consumed:
-    """The captures before a step: in its flow, in those around it, and in the runs that this one belongs to."""
-    if not blueprint.captures and not run["parent_run"]:
+    """The captures before a step: in its flow, in those around it, and in the runs that this one belongs to.
+
+    ``own``: the one that the step has made itself; then it is the only one.
+    """
+    if own is None and not blueprint.captures and not run["parent_run"]:
         return NOTHING
-    found: dict[str, str] = {}
+    found: dict[str, str] = {} if own is None else {own.id: actor_of_run(run["workflow_id"], run["number"])}
     committed: set[str] = set()
     inputs: list[Any] = []
     levels = [Level(run, blueprint, step_id)]
@@ -103,7 +107,7 @@ def consumed_by(
         while True:
             loop = blueprint.loop_of.get(step_id)
             actor = actor_of_run(run["workflow_id"], run["number"])
-            for row in _before(connection, blueprint, flow_id, step_id, loop):
+            for row in _before(connection, blueprint, flow_id, step_id, loop) if own is None else ():
                 capture_id = ((row["params"] or {}).get("capture_id") or {}).get("value")
                 if capture_id and is_commit(blueprint.steps[row["step_id"]]):
                     committed.add(capture_id)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from dalsegno.engine.captures import NOTHING, Consumed, consumed_by, hold, is_held
 from dalsegno.engine.jobs import Left
@@ -15,8 +17,9 @@ from dalsegno.engine.starting import full_refresh_of
 from dalsegno.engine.step_execution import StepExecution
 from dalsegno.engine.work_log import WorkLog
 from dalsegno.errors import DalsegnoError, ParamError
+from dalsegno.model.captures import Capture
 from dalsegno.model.full_refresh import replaces
-from dalsegno.model.outcomes import Stopped, Succeeded
+from dalsegno.model.outcomes import Outcome, Stopped, Succeeded
 from dalsegno.model.retries import Retries
 from dalsegno.model.runs import LeaseLost
 from dalsegno.model.workflow import JobStep
@@ -26,7 +29,7 @@ from dalsegno.spec.params.durations import retry_policy_of
 from dalsegno.spec.params.outputs import apply_outputs
 from dalsegno.spec.params.stored import to_stored
 from dalsegno.spec.step_types import records_work
-from dalsegno.steps.contract import Runner, WithoutJob
+from dalsegno.steps.contract import Capturing, Runner, WithoutJob
 from dalsegno.steps.outputs import SIGNALS, signals_in
 
 log = logging.getLogger(__name__)
@@ -44,7 +47,10 @@ class JobExecution(StepExecution):
         found = self.scope(raw=runner.raw).evaluate()
         self.retries = self._retries()
         known = self.memory
-        consumed = self._consumed()
+        captured = self._captured(runner, found) if isinstance(runner, Capturing) else None
+        if captured is not None and not isinstance(captured, Capture):
+            return self.ended(captured, params=to_stored(found.params), outputs=dict(_outputs_of(captured)))
+        consumed = self._consumed(captured)
         log_of_work = self._log_of_work(consumed)
         if log_of_work is not None and known.handle is None and not records_work(self.step.type):
             if replaces(consumed.captures):
@@ -76,13 +82,19 @@ class JobExecution(StepExecution):
         self.scope(raw=runner.raw, known=after)
         return self.ended(outcome, params=to_stored(after), outputs=outputs)
 
-    def _consumed(self) -> Consumed:
+    def _captured(self, runner: Capturing, found: Evaluated) -> Capture | Outcome:
+        """What a step captures itself."""
+        files = pushed_files(self.context.scopes, self.run, self.flow, self.step, self.now)
+        work = self.context.jobs.work(self.claim, None, found)
+        return runner.capture(self.context.jobs.with_texts(work, self.scope(), files))
+
+    def _consumed(self, own: Capture | None = None) -> Consumed:
         """The captures that the job consumes; from now on they are this run's."""
         if self.step.id in self.run.blueprint.captures_and_commits:
             return NOTHING
         store = self.context.store
         versions = self.context.host.versions
-        found = consumed_by(store, versions, self.run.row, self.run.blueprint, self.flow.id, self.step.id)
+        found = consumed_by(store, versions, self.run.row, self.run.blueprint, self.flow.id, self.step.id, own)
         if found.captures and not is_held(found):
             with store.database.writing() as connection:
                 hold(connection, found)
@@ -130,3 +142,7 @@ class JobExecution(StepExecution):
             return self.ended(Succeeded(), params=stored)
         until = self.now + timedelta(seconds=seconds)
         return self.waits({"until": until.isoformat()}, until=until, params=stored, deadline=self.deadline())
+
+
+def _outputs_of(outcome: Outcome) -> Mapping[str, Any]:
+    return outcome.outputs if isinstance(outcome, Succeeded) else {}

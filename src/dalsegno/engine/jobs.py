@@ -103,6 +103,15 @@ class Jobs:
             traceparent=traceparent(claim.run.id, claim.flow.id, claim.step.id, claim.state.attempt),
         )
 
+    @staticmethod
+    def with_texts(work: Work, scope: Scope, pushed_file: PushedFile) -> Work:
+        """The work with what fills in texts, and with its files."""
+        return replace(
+            work,
+            filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
+            pushed_file=pushed_file,
+        )
+
     def follow(
         self,
         runner: Runner,
@@ -122,12 +131,8 @@ class Jobs:
         deadline = deadline or began + timeout_of(claim.step.timeout, scope.text)
         # By a clock that nobody sets: a job is not to blame if the other one jumps.
         ends_at = time.monotonic() + (deadline - began).total_seconds()
-        work = replace(
-            self.work(claim, handle, found, consumed, log_of_work),
-            deadline=deadline,
-            filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
-            pushed_file=pushed_file,
-        )
+        work = replace(self.work(claim, handle, found, consumed, log_of_work), deadline=deadline)
+        work = self.with_texts(work, scope, pushed_file)
         if stop_flags.sign_file is not None:
             supervision.entrust(work.folder, claim.state.fence, stop_flags.sign_file)
         if work.handle is None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dalsegno.operations.channels import check_channels
 from dalsegno.operations.context import Context
+from dalsegno.operations.declared_tables import with_declared_tables
 from dalsegno.operations.pushed import Pushed
 from dalsegno.operations.references import ReferencedFiles
 from dalsegno.operations.step_files import files_of_workflow
@@ -24,6 +25,7 @@ def push(context: Context, text: str | bytes, *, file: str, folder: Path | None)
     problems = Problems()
     found = files_of_workflow(definition.workflow, read.marks, settings, problems)
     check_channels(definition, read.marks, settings, problems)
+    definition = with_declared_tables(definition, read.marks, settings, problems)
     problems.refuse(file)
     workflow_id, written = definition.workflow.id, canonical.to_json(definition)
     with context.store.database.writing() as connection:

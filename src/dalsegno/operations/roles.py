@@ -78,6 +78,7 @@ READS = frozenset(
         "checkpoints.get",
         "checkpoints.history",
         "tables.list",
+        "tables.rewrite",
         "triggers.outlook",
         "signals.list",
         "templates.list",

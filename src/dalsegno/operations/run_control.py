@@ -232,7 +232,7 @@ def _check_full_refresh(blueprint: Blueprint, asked: FullRefresh) -> None:
     for step in sorted(asked.trust):
         if step not in blueprint.steps and not blueprint.calls_others:
             raise unknown_step(workflow_id, step, blueprint.steps)
-    if not blueprint.captures and not blueprint.calls_others:
+    if not blueprint.captures | blueprint.declared and not blueprint.calls_others:
         raise UserError(
             f"{workflow_id} captures nothing, so there is nothing to refresh.",
             hint=f"Run it: dalsegno run {workflow_id}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dalsegno.model.tables import TableName
@@ -12,6 +12,7 @@ from dalsegno.operations.pages import Page, sorted_page
 if TYPE_CHECKING:
     from dalsegno.capture.checking import CatalogReport
     from dalsegno.operations.querying import QueryResult
+    from dalsegno.operations.rewriting import RewrittenTable
 
 
 class Tables:
@@ -35,6 +36,12 @@ class Tables:
         settings = self._context.settings
         chosen = [settings.catalog(name)] if name else [*settings.catalogs.values()]
         return {key: value for catalog in chosen for key, value in spark_configuration(catalog).items()}
+
+    def rewrite(self, query: str, target: str, *, keys: Sequence[str] = ()) -> RewrittenTable:
+        """What becomes of a SELECT that declares a table: strategies, reasons, SQL. Nothing is executed."""
+        from dalsegno.operations.rewriting import rewrite  # noqa: PLC0415 - slow import
+
+        return rewrite(self._context.lake, query, target, keys=keys)
 
     def sql(self, query: str, *, limit: int, say: Callable[[str], None]) -> QueryResult:
         """The first rows that a query returns, on the warm Spark."""

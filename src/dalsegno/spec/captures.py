@@ -13,8 +13,9 @@ from dalsegno.model.workflow import JobStep, Step, Workflow
 #: In lower case. The second is committed with the success of the run, unless a step commits it.
 IP_CAPTURE, ICDC = "ipcapture", "icdc"
 _IP_COMMIT = "ipcommit"
-_BLOCKS = ("ip_capture", "icdc")
-_SOURCES = ("source_tables", "sourceTable", "source_table")
+_INCREMENTAL = "incremental"
+_BLOCKS = ("ip_capture", "icdc", "incremental")
+_SOURCES = ("source_tables", "sourceTable", "source_table", "sources")
 _REFERENCE = re.compile(r"\$\{\s*([_a-zA-Z][\-_a-zA-Z0-9]*)\s*\}")
 
 
@@ -24,6 +25,11 @@ def is_capture(step: Step) -> bool:
 
 def is_commit(step: Step) -> bool:
     return isinstance(step, JobStep) and step.type.lower() == _IP_COMMIT
+
+
+def is_declared(step: Step) -> bool:
+    """Whether a step declares a table by its SELECT: it captures and commits by itself."""
+    return isinstance(step, JobStep) and step.type.lower() == _INCREMENTAL
 
 
 def change_tables(step: Step, params: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
@@ -101,6 +107,17 @@ class WrittenCapture:
 
 def written_captures(workflow: Workflow) -> list[WrittenCapture]:
     return [_written(step, {**workflow.params, **step.params}) for step in workflow.all_steps() if is_capture(step)]
+
+
+def watched_captures(workflow: Workflow) -> list[WrittenCapture]:
+    """Those, and what steps capture for the tables that they declare."""
+    declared = [
+        _written(step, {**workflow.params, **step.params}) for step in workflow.all_steps() if is_declared(step)
+    ]
+    both_ends = {"changes": "before_after"}
+    return written_captures(workflow) + [
+        WrittenCapture(each.step_id, {**{"sources": None}, **each.fields, **both_ends, "keys": []}) for each in declared
+    ]
 
 
 def _written(step: Step, params: ParamDefinitions) -> WrittenCapture:

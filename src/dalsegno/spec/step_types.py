@@ -109,6 +109,24 @@ STEP_TYPES: dict[str, StepType] = {
             files=frozenset({"file"}),
         ),
         StepType(
+            "Incremental",
+            "keep a table up to date that a SELECT declares",
+            "dalsegno.steps.declared.runner:IncrementalRunner",
+            fields=block(
+                *("target", "query", "sources", "keys", "partitioned_by", "deterministic", "consumer", "conf"),
+                strategy=BlockField(
+                    words=(
+                        *("append", "append_new_joins", "append_new_keys"),
+                        *("delta", "delta_of_new_joins", "delta_of_touched_keys"),
+                        *("touched_partitions", "touched_keys", "full"),
+                    )
+                ),
+                policy=BlockField(words=("strict", "prefer", "full")),
+            ),
+            outputs=frozenset({"has_changes", "capture_id", "strategy", "why", "target_table", "source_tables"}),
+            records_work=True,
+        ),
+        StepType(
             "Spark",
             "run SQL, a PySpark script or a jar",
             "dalsegno.steps.spark.runner:SparkRunner",

@@ -196,6 +196,14 @@ class Executing(Protocol):
 
 
 @runtime_checkable
+class Capturing(Protocol):
+    """A runner whose steps capture what they process themselves. Their success commits it."""
+
+    def capture(self, work: Work) -> Capture | Outcome:
+        """The step's own capture, the same one however often it is asked for; or how the step ends without one."""
+
+
+@runtime_checkable
 class WithoutJob(Protocol):
     """How steps of a type run that execute nothing: they end at once or after a while, and nobody looks after them."""
 

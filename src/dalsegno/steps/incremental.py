@@ -80,7 +80,7 @@ class CaptureRunner(_AtOnce):
             except DalsegnoError as error:
                 error.hint = in_step(error.actions, work.workflow_id, work.step_id, self.block) or error.hint
                 raise
-            if changes.capture is not None and (other := _taken_over(lake, changes, lake.actor)):
+            if changes.capture is not None and (other := taken_over(lake, changes, lake.actor)):
                 return Failed(
                     FailureKind.PLATFORM,
                     f"Capture {changes.id} is being processed by {other}, which has not ended.",
@@ -126,19 +126,25 @@ def _captured(lake: Lake, work: Work, fields: Fields, tables: list[str], target:
     return lake.capture(*tables, consumer=consumer, **options)
 
 
-def _taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
+def taken_over(lake: Lake, changes: Changes, run: str) -> str | None:
     """Make a pending capture this run's own; or the other run that has it and has not ended."""
     owner = lake.store.capture(changes.id).created_by
     while owner != run:
-        named = run_of_actor(owner)
-        if named:
-            with lake.store.database.reading() as connection:
-                row = run_queries.numbered(connection, *named)
-            if row is not None and not RunStatus(row["status"]).is_final:
-                return owner
+        if is_open_run(lake, owner):
+            return owner
         lake.store.hand_over(changes.id, owner, run)
         owner = lake.store.capture(changes.id).created_by
     return None
+
+
+def is_open_run(lake: Lake, actor: str) -> bool:
+    """Whether somebody who captured is a run that has not ended."""
+    named = run_of_actor(actor)
+    if named is None:
+        return False
+    with lake.store.database.reading() as connection:
+        row = run_queries.numbered(connection, *named)
+    return row is not None and not RunStatus(row["status"]).is_final
 
 
 def _outcome_of(work: Work, changes: Changes, quiet: str, range_columns: Sequence[str]) -> Outcome:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dalsegno.errors import UserError
 from dalsegno.spark.statements import statements
@@ -21,6 +22,10 @@ class Sql:
     statements: tuple[str, ...]
     #: The text of its file, before parameters are filled in.
     file_text: str | None = None
+    #: The parameter that holds what the author wrote.
+    block: str = BLOCK
+    #: Beside what its last query returns.
+    outputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

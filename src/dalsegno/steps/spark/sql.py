@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ from dalsegno.spark.operations import TakenOver
 from dalsegno.steps.attempt_log import AttemptLog
 from dalsegno.steps.contract import Finished, Progress, Running, Started, Work
 from dalsegno.steps.spark import atomic, atomic_records, rows, scripts, sessions
-from dalsegno.steps.spark.params import BLOCK, SparkStep, Sql, spark_step
+from dalsegno.steps.spark.params import SparkStep, Sql, spark_step
 from dalsegno.steps.spark.scripts import Abandoned
 from dalsegno.steps.spark.work import SqlWork
 
@@ -39,6 +39,9 @@ _GONE = Failed(
     "The process that executed the SQL is gone, and Spark does not know how far it was; what was left there was ended.",
     at_once=True,
 )
+
+#: Understands a step's parameters.
+ReadStep = Callable[[Work], SparkStep]
 
 #: The threads of this process, by the attempt's key. A cache: what is not in here is found by the attempt's session.
 _running: dict[str, SqlThread] = {}
@@ -53,8 +56,9 @@ def begin(work: Work) -> Started | Finished:
     return Started({sessions.HANDLE: session_id_for(work.key)})
 
 
-def poll(work: Work, patience: float) -> Running | Finished:
-    thread = _running.get(work.key) or _begun(work)
+def poll(work: Work, patience: float, read: ReadStep = spark_step) -> Running | Finished:
+    """``read`` says what is to be executed; a thread asks it."""
+    thread = _running.get(work.key) or _begun(work, read)
     if not isinstance(thread, SqlThread):
         return Finished(thread)
     thread.join(min(patience, _seconds_left(work)))
@@ -69,14 +73,14 @@ def poll(work: Work, patience: float) -> Running | Finished:
     return Finished(thread.outcome)
 
 
-def _begun(work: Work) -> SqlThread | Outcome:
+def _begun(work: Work, read: ReadStep) -> SqlThread | Outcome:
     """A thread that executes the statements, or goes on with those of an earlier process; or how that has ended."""
     if outcome := _recorded(work):
         return outcome
     if not scripts.is_sql(work):
         return _GONE
     try:
-        step = spark_step(work)
+        step = read(work)
     except DalsegnoError as error:
         # What an earlier process began must not go on beside the next attempt.
         sessions.cleared(work)
@@ -205,14 +209,14 @@ class SqlThread(threading.Thread):
         if tracked is not None:
             tracked.resume(session, last)
             self.statements = tracked.texts
-        found: Mapping[str, Any] = {}
+        found: Mapping[str, Any] = self.sql.outputs
         for number in range(max(last, 1), len(self.statements) + 1):
             if self._cancelled.is_set():
                 session.clear()
                 return self._cancelled_as
             if self._let_go.is_set():
                 raise TakenOver
-            found = self._execute(session, number, is_begun=number == last)
+            found = {**self.sql.outputs, **self._execute(session, number, is_begun=number == last)}
         if tracked is not None:
             tracked.finish(found)
         return Succeeded(found)
@@ -235,7 +239,7 @@ class SqlThread(threading.Thread):
         log = self.work.log_of_work
         if log is None:
             return None
-        written = [log.block(BLOCK), *([self.sql.file_text] if self.sql.file_text is not None else [])]
+        written = [log.block(self.sql.block), *([self.sql.file_text] if self.sql.file_text is not None else [])]
         return SqlWork(
             self.work,
             log,

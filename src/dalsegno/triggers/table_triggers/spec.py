@@ -10,7 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 from dalsegno.errors import UserError
 from dalsegno.model.workflow import Workflow
 from dalsegno.spec.canonical import given
-from dalsegno.spec.captures import WrittenCapture, written_captures
+from dalsegno.spec.captures import WrittenCapture, watched_captures
 from dalsegno.spec.durations import duration
 from dalsegno.spec.fields import Fields, is_null, kind_of
 from dalsegno.spec.nodes import ListNode, MapNode, Scalar, SourceLocation
@@ -78,7 +78,7 @@ class TableLanguage(TriggerLanguage[IncrementalTrigger]):
 
     def check(self, workflow: Workflow, reading: Reading) -> None:
         """What no step captures stays unprocessed, and would start runs for nothing again and again."""
-        captures = written_captures(workflow) if workflow.triggers_of(IncrementalTrigger) else []
+        captures = watched_captures(workflow) if workflow.triggers_of(IncrementalTrigger) else []
         names: set[str] = set()
         for trigger, mark, places in reading.triggers:
             if not isinstance(trigger, IncrementalTrigger):

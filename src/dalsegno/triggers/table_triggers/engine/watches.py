@@ -13,7 +13,7 @@ from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.captures import EVERY_OPERATION, CaptureSpec
 from dalsegno.model.tables import TableName
 from dalsegno.model.workflow import Workflow
-from dalsegno.spec.captures import WrittenCapture, written_captures
+from dalsegno.spec.captures import WrittenCapture, watched_captures
 from dalsegno.steps.capture_fields import SPEC_FIELDS, capture_options
 from dalsegno.steps.fields import BlockValues
 from dalsegno.triggers.table_triggers.model import IncrementalTrigger
@@ -25,7 +25,7 @@ _WITHOUT_SPEC: CaptureOptions = {"changes": None, "operations": None, "keys": ()
 
 def watches_of(lake: Lake, workflow: Workflow, trigger: IncrementalTrigger) -> tuple[TableRequest, ...]:
     """One for each table and consumer."""
-    captures = [each for each in written_captures(workflow) if each.is_of_branch(trigger.branch)]
+    captures = [each for each in watched_captures(workflow) if each.is_of_branch(trigger.branch)]
     sources = [(lake.name(table), capture) for capture in captures for table in capture.tables or ()]
     named = [lake.name(table) for table in trigger.tables] or [table for table, _ in sources]
     found: dict[str, TableRequest] = {}

@@ -1,0 +1,214 @@
+"""Probe-then-append: new rows of a deduplicated table are appended where the target does not have their key.
+
+The query takes one row of each key, by ROW_NUMBER or DISTINCT, and makes rows of the target of it. Of a key that is
+new in both, the first of its new rows is taken. Of a key that the target has, the first of all rows is either the one
+that it was, or the first of the new ones: if both make the same rows, nothing changes. A probe finds the keys for
+which this is not so; then another strategy is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlglot import exp
+
+from dalsegno.rewrite.analysis import Analysis
+from dalsegno.rewrite.expressions import conjuncts, sql_of, substituted
+from dalsegno.rewrite.functions import window_function
+from dalsegno.rewrite.keys import NotProven, Whole, carriers, key_of
+from dalsegno.rewrite.linear import linear_below
+from dalsegno.rewrite.partitions import EVERYTHING, PassedPartitions, passed, quoted_with
+from dalsegno.rewrite.relations import Block, Item, Join, Obstacle, Occurrence, Relation, Scan, scans_in
+from dalsegno.rewrite.tables import Reading, Table, quoted, quoted_list
+from dalsegno.rewrite.touching import candidates, touched_keys
+from dalsegno.rewrite.writing import Writer
+
+
+@dataclass(frozen=True)
+class Deduplication:
+    """A query that takes one row of each key of one read."""
+
+    analysis: Analysis
+    target: Table
+    scan: Scan
+    #: The output columns that are the key.
+    keys: tuple[str, ...]
+    #: The key as expressions over the columns of the read.
+    source_key: Whole
+    #: Whether each key that the source has is in the target.
+    is_total: bool
+    #: Whether the key is the whole row, which cannot get other values.
+    is_distinct: bool
+    through: PassedPartitions | None
+
+    def probe(self, reading: Reading) -> str:
+        """Returns a row if a key that is not new gets other rows."""
+        writer = Writer(self.analysis, self.target, reading)
+        columns, new = quoted_list(writer.columns), self._new(writer)
+        old = self._old(writer, reading, writer.columns)
+        known = f"SELECT {quoted_list(writer.columns, 'n.')} FROM ({new}) n LEFT SEMI JOIN ({old}) t "
+        known += f"ON {self._same('n', 't')}"
+        net = f"SELECT {columns}, 1 AS _dalsegno_net FROM ({known}) UNION ALL SELECT {columns}, -1 FROM ({old})"
+        differing = f"SELECT 1 FROM ({net}) GROUP BY {columns} HAVING SUM(_dalsegno_net) <> 0"
+        if self.is_total:
+            return f"{differing} LIMIT 1"
+        before = writer.change(self.scan.table.name).before
+        if before is None:
+            return f"{differing} LIMIT 1"
+        seen = f"SELECT {self._source_keys()} FROM {before} s{self._where(reading, 's.', is_source=True)}"
+        hidden = (
+            f"SELECT 1 FROM ({new}) n LEFT ANTI JOIN ({old}) t ON {self._same('n', 't')} "
+            f"LEFT SEMI JOIN ({seen}) b ON {self._same('n', 'b')}"
+        )
+        return f"SELECT * FROM ({differing} UNION ALL {hidden}) LIMIT 1"
+
+    def statements(self, reading: Reading) -> list[str]:
+        writer = Writer(self.analysis, self.target, reading)
+        there = self._old(writer, reading, self.keys)
+        return [
+            f"INSERT INTO {writer.name} ({quoted_list(writer.columns)})\n"
+            f"SELECT {quoted_list(writer.columns, 'n.')} FROM (\n{self._new(writer)}\n) n "
+            f"LEFT ANTI JOIN ({there}) t ON {self._same('n', 't')}"
+        ]
+
+    def _old(self, writer: Writer, reading: Reading, columns: Sequence[str]) -> str:
+        """The target's rows with keys of new rows. The semi join keeps few rows, so that what follows is cheap."""
+        touched = f"SELECT DISTINCT {self._source_keys()} FROM {writer.change(self.scan.table.name).added} s"
+        return (
+            f"SELECT {quoted_list(columns, 't.')} FROM {writer.name} t "
+            f"LEFT SEMI JOIN ({touched}) k ON {self._same('t', 'k')}{self._where(reading, 't.')}"
+        )
+
+    def _new(self, writer: Writer) -> str:
+        """What the query makes of the new rows alone."""
+
+        def relation(occurrence: Occurrence) -> str | None:
+            is_it = occurrence.number == self.scan.occurrence
+            return writer.change(occurrence.name).added if is_it else None
+
+        return writer.outputs(writer.query(relation))
+
+    def _same(self, one: str, other: str) -> str:
+        return " AND ".join(f"{one}.{quoted(key)} <=> {other}.{quoted(key)}" for key in self.keys)
+
+    def _source_keys(self) -> str:
+        return ", ".join(
+            f"{sql_of(part, 's.')} AS {quoted(key)}" for part, key in zip(self.source_key, self.keys, strict=True)
+        )
+
+    def _where(self, reading: Reading, alias: str, *, is_source: bool = False) -> str:
+        """Only partitions that were there before can have keys that were there before."""
+        if self.through is None:
+            return ""
+        filters = {name: change.reopened_filter or change.partition_filter for name, change in reading.changes.items()}
+        parts = {
+            key: part.name for key, part in zip(self.keys, self.source_key, strict=True) if isinstance(part, exp.Column)
+        }
+        column = (lambda output: f"{alias}{quoted(parts[output])}") if is_source else quoted_with(alias)
+        predicate = self.through.predicate(filters, column)
+        return "" if predicate == EVERYTHING else f" WHERE {predicate}"
+
+
+def deduplication_of(analysis: Analysis, target: Table, scans: Sequence[Scan]) -> Deduplication:
+    """How a deduplicating query is brought up to date after appends; raises ``NotProven``."""
+    if len(scans) != 1:
+        raise _unproven("several tables changed, or one is read several times.")
+    scan = scans[0]
+    usable = set(candidates(analysis, target))
+    path = _path(analysis.root, scan)
+    last = path[-1]
+    is_distinct = last.is_distinct and len(path) == 1 and not last.windows and last.groups is None
+    if is_distinct:
+        keys, is_total = analysis.outputs, True
+    else:
+        keys, is_total = _numbered(analysis, path)
+    if inexact := [key for key in keys if key not in usable]:
+        raise _unproven(f"the type of {', '.join(inexact)} is not exact, or not known.")
+    if scan not in linear_below(last):
+        raise _unproven(f"{scan.table} is grouped, deduplicated or outer-joined before.")
+    try:
+        carrying = carriers(analysis.root, key_of(analysis.root, [key.lower() for key in keys]))
+    except NotProven as error:
+        raise _unproven(error.obstacle.reason) from error
+    if len(carrying) != 1 or carrying[0].scan is not scan:
+        raise _unproven("the key is not made of columns of the table that changed.")
+    through = passed(touched_keys(analysis, keys, [scan]), target, aligned=False)
+    return Deduplication(analysis, target, scan, keys, carrying[0].key, is_total, is_distinct, through)
+
+
+def _path(root: Relation, scan: Scan) -> list[Block]:
+    """The blocks from the query down to the one that takes one row of each key; all but that one are linear."""
+    path: list[Block] = []
+    at = root
+    while isinstance(at, Block):
+        path.append(at)
+        if at.groups is not None or at.windows or at.is_distinct:
+            return path
+        item = next((item for item in at.items if scan in set(scans_in(item.relation))), None)
+        if item is None or not item.is_mandatory:
+            break
+        at = item.relation
+    raise _unproven("the query does not take one row of each key.")
+
+
+def _numbered(analysis: Analysis, path: Sequence[Block]) -> tuple[tuple[str, ...], bool]:
+    """The outputs that ROW_NUMBER counts by, if only number 1 is taken; and whether every key is in the result."""
+    last = path[-1]
+    if len(path) == 1 or len(last.windows) != 1 or last.groups is not None or last.is_distinct:
+        raise _unproven("the query does not take one row of each key.")
+    partition, window = last.windows[0]
+    if not isinstance(window, exp.Window) or not isinstance(window_function(window), exp.RowNumber):
+        raise _unproven("only ROW_NUMBER takes one row of each key.")
+    number = next((name for name, output in last.outputs.items() if output is window or output == window), "")
+    above = path[-2]
+    item = next(item for item in above.items if item.relation is last)
+    if not any(_is_first(part, item, number) for part in conjuncts(above.condition)):
+        raise _unproven("the query does not take number 1 alone.")
+    made_of = {name: _over(path, name.lower()) for name in analysis.outputs}
+    keys = []
+    for part in partition:
+        found = next((name for name, expression in made_of.items() if expression == part), None)
+        if found is None:
+            raise _unproven("a column of PARTITION BY is not among the outputs.")
+        keys.append(found)
+    is_total = all(
+        all(each.join is Join.LEFT or scan_item for each in block.items for scan_item in [_holds(each, path)])
+        and all(_is_first(part, item, number) for part in conjuncts(block.condition))
+        for block in path[:-1]
+    )
+    return tuple(dict.fromkeys(keys)), is_total
+
+
+def _holds(item: Item, path: Sequence[Block]) -> bool:
+    return any(item.relation is block for block in path)
+
+
+def _is_first(part: exp.Expr, item: Item, number: str) -> bool:
+    """``number = 1``"""
+    if not isinstance(part, exp.EQ):
+        return False
+    sides = {type(side): side for side in (part.this, part.expression)}
+    column, literal = sides.get(exp.Column), sides.get(exp.Literal)
+    return (
+        column is not None
+        and literal is not None
+        and (column.table, column.name, literal.name) == (f"#{item.number}", number, "1")
+    )
+
+
+def _over(path: Sequence[Block], name: str) -> exp.Expr | None:
+    """An output as an expression over what the last block reads."""
+    expression = path[0].outputs[name]
+    for above, below in pairwise(path):
+        item = next(item for item in above.items if item.relation is below)
+        if any(column.table != f"#{item.number}" for column in expression.find_all(exp.Column)):
+            return None
+        outputs: Mapping[str, exp.Expr] = below.outputs
+        expression = substituted(expression, lambda column, outputs=outputs: outputs[column.name])  # type: ignore[misc]
+    return expression
+
+
+def _unproven(reason: str) -> NotProven:
+    return NotProven(Obstacle("append new keys", reason, ""))
