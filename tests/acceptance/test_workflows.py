@@ -212,7 +212,7 @@ def test_stop_from_another_process(tmp_path: Path) -> None:
     again = done(tmp_path, "stop", "slow/1")
     assert (again.returncode, again.stderr.splitlines()) == (
         2,
-        ["UserError: slow/1 has ended: it is STOPPED.", "  → To run it again: dalsegno restart slow/1"],
+        ["Conflict: slow/1 has ended: it is STOPPED.", "  → To run it again: dalsegno restart slow/1"],
     )
 
 
