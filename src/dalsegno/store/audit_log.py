@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.model.callers import Caller
+from dalsegno.model.captures import run_of_actor
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -56,6 +57,16 @@ def recording(change: Change) -> Iterator[Change]:
         yield change
     finally:
         _CURRENT.reset(token)
+
+
+@contextmanager
+def recorded_by(name: str, verb: str, at: datetime, reason: str | None = None) -> Iterator[None]:
+    """The same for who calls no verb of ``operations``, as programs that use the library do; not for runs."""
+    if current() is not None or run_of_actor(name):
+        yield
+        return
+    with recording(Change(Caller.of(name, ()), verb, at, reason)):
+        yield
 
 
 def current() -> Change | None:

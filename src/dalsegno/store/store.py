@@ -60,7 +60,8 @@ class Store(StoreReader):
         """
         if not capture.state.is_pending or not capture.tables:
             raise ValueError(f"Only a pending capture of at least one table can be recorded, not {capture}")
-        with self.database.writing() as connection:
+        recorded = audit_log.recorded_by(capture.created_by, "captures.capture", capture.created_at)
+        with recorded, self.database.writing() as connection:
             lock(connection, capture.consumer)
             try:
                 with connection.begin_nested():
@@ -94,7 +95,7 @@ class Store(StoreReader):
     def commit(self, capture_id: str, *others: str, by: str, now: datetime) -> Commit:
         """Move the checkpoints to the end of the captures' ranges: all of them are processed. All, or none."""
         wanted = [capture_id, *others]
-        with self.database.writing() as connection:
+        with audit_log.recorded_by(by, "captures.commit", now), self.database.writing() as connection:
             settling.hold(connection, wanted)
             settling.refuse_commit(connection, wanted, by)
             done = [commit(connection, each, by=by, now=now) for each in wanted]
@@ -106,7 +107,8 @@ class Store(StoreReader):
 
     def abandon(self, capture_id: str, *, by: str, now: datetime, reason: str) -> Capture:
         """Give the capture up: the checkpoint stays, and the next capture takes the range again."""
-        with self._changing(capture_id) as (connection, capture):
+        recorded = audit_log.recorded_by(by, "captures.abandon", now, reason)
+        with recorded, self._changing(capture_id) as (connection, capture):
             settling.refuse_abandon(connection, capture, by)
             if captures.settle(connection, capture_id, CaptureState.ABANDONED, by=by, now=now, reason=reason):
                 after = {"state": CaptureState.ABANDONED.value}
@@ -135,7 +137,8 @@ class Store(StoreReader):
         """Move the checkpoint without a capture, on each table from where it is expected to the new place."""
         if not moves:
             raise ValueError("There is nothing to move")
-        with self.database.writing() as connection:
+        recorded = audit_log.recorded_by(by, "checkpoints.set", now, reason)
+        with recorded, self.database.writing() as connection:
             lock(connection, consumer)
             for table in moves:
                 if holder := capture_queries.pending(connection, consumer, table):
