@@ -11,7 +11,7 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test prove-changes prove-exact prove-runs chaos check format lock clean
+.PHONY: help setup setup-demo demo test prove-changes prove-exact prove-rewrites prove-runs chaos check format lock clean
 .PHONY: bench-capture bench-changes bench-cli bench-engine bench-pipeline bench-service bench-spark bench-triggers
 
 help: ## list the targets
@@ -30,6 +30,9 @@ prove-changes: setup ## compare captures with the truth on 1,000 random historie
 
 prove-exact: setup ## play thousands of scripts, faults and what people do, and compare targets with the truth (ARGS=...)
 	$(BIN)/python -m pytest tests/exact -n 2 --scenarios 1800 --rest-scenarios 200 $(ARGS)
+
+prove-rewrites: setup ## compare incremental SQL with the full SELECT on 150 random histories of random queries (ARGS=...)
+	$(BIN)/python -m pytest tests/rewrite --rewrites 150 $(ARGS)
 
 prove-runs: setup ## kill workers through 100 incremental runs while a writer works on the tables (ARGS=... goes to pytest)
 	$(BIN)/python -m pytest tests/acceptance/test_under_fire.py --fires 100 -s $(ARGS)

@@ -30,7 +30,7 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", f"{SHORT_LIVED} {FOR_FEW_ROWS}")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--histories", type=int, default=12, help="how many random histories tests/iceberg makes up")
-    parser.addoption("--rewrites", type=int, default=5, help="how many random histories tests/rewrite makes up")
+    parser.addoption("--rewrites", type=int, default=2, help="how many random histories tests/rewrite makes up")
     parser.addoption("--first-rewrite", type=int, default=1, help="the seed of the first; each one's is one more")
     parser.addoption("--scenarios", type=int, default=8, help="how many scenarios tests/exact makes up")
     parser.addoption("--rest-scenarios", type=int, default=2, help="how many of them have a catalog that acts oddly")

@@ -80,13 +80,16 @@ def test_tables_follow_their_sources(shop: Shop) -> None:
         "INSERT INTO lake.{ns}.orders VALUES (3, 'ada', 5, DATE'2025-06-01'), (4, NULL, 7, NULL)",
         "INSERT INTO lake.{ns}.customers VALUES ('bob', 'FR')",
         "UPDATE lake.{ns}.orders SET amount = -1 WHERE id = 2",
+        "ALTER TABLE lake.{ns}.orders ADD COLUMN note STRING; "
+        "ALTER TABLE lake.{ns}.customers RENAME COLUMN country TO land; "
+        "ALTER TABLE lake.{ns}.customers RENAME COLUMN land TO country",
         "DELETE FROM lake.{ns}.orders WHERE day = DATE'2026-01-01'",
         "DELETE FROM lake.{ns}.orders WHERE true",
-        "INSERT INTO lake.{ns}.orders VALUES (9, 'ada', 5, DATE'2025-06-01')",
+        "INSERT INTO lake.{ns}.orders VALUES (9, 'ada', 5, DATE'2025-06-01', 'late')",
     ]
     seen = []
     for change in changes:
-        shop.sql(change.format(ns=shop.ns))
+        shop.sql(*change.format(ns=shop.ns).split("; "))
         assert shop.run(workflow) is RunStatus.SUCCEEDED, shop.operations.runs.get(shop.ns).reason
         for step, query in tables.items():
             shop.check(step, query)

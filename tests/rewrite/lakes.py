@@ -49,6 +49,7 @@ def change_of(kind: Changed, changes: Changes, full: str) -> Change:
         before=f"{full} VERSION AS OF {before}" if before else None,
         partition_filter=changes.details["partition_filter"],
         reopened_filter=changes.details["reopened_partition_filter"],
+        changed=f"({changes.query()})" if kind is Changed.ANY else None,
     )
 
 

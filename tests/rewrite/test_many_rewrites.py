@@ -103,12 +103,14 @@ class Lake:
             ("_removed", removed.elements()),
         ):
             self.show(name + suffix, list(rows), name)
+        both = f"(SELECT * FROM lake.main.{name}_added UNION ALL SELECT * FROM lake.main.{name}_removed)"
         return kind, Change(
             after=f"lake.main.{name}",
             added=f"lake.main.{name}_added",
             removed=None if kind is Changed.APPENDED else f"lake.main.{name}_removed",
             before=f"lake.main.{name}_before" if before else None,
             partition_filter=self.filter(name, [*added, *removed]),
+            changed=both if kind is Changed.ANY and chance.random() < 0.5 else None,
         )
 
     def filter(self, name: str, rows: list[Row]) -> str:

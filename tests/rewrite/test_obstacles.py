@@ -13,7 +13,7 @@ from dalsegno.rewrite.keys import NotProven, key_of, touched
 from dalsegno.rewrite.relations import scans_in
 from dalsegno.rewrite.strategies import strategies_for
 from dalsegno.rewrite.strategy import Changed, Options, Strategy, StrategyName
-from dalsegno.rewrite.tables import PartitionField, Table
+from dalsegno.rewrite.tables import Change, PartitionField, Reading, Table
 
 FACTS = Table(
     ("lake", "db", "facts"),
@@ -288,3 +288,15 @@ def test_analysis_is_fast() -> None:
     for _ in range(10):
         offered(query, target)
     assert (time.process_time() - begun) / 10 < 0.05
+
+
+def test_nothing_changed() -> None:
+    """Spark cannot plan a MERGE that is ON false."""
+    found = offered(
+        "SELECT kind, count(*) AS n FROM facts GROUP BY kind", Table(("t",), {"kind": "string", "n": "bigint"})
+    )
+    change = Change("a", "b", "c", "d", partition_filter="false")
+    for strategy in found.values():
+        if strategy.is_possible:
+            statements = strategy.statements(Reading({FACTS.name: change}))
+            assert bool(statements) == (strategy.name is StrategyName.FULL)

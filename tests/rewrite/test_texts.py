@@ -71,6 +71,10 @@ def rewritten(query: str) -> str:
             "SELECT t.tag FROM dims LATERAL VIEW explode(tags) t AS tag",
             "SELECT t.tag FROM (SELECT s.`Tags` FROM D s) `dims` LATERAL VIEW explode(tags) t AS tag",
         ),
+        (
+            "SELECT 'ü😀\t' AS `名`,\r\n\tid FROM facts",
+            "SELECT 'ü😀\t' AS `名`,\r\n\tid FROM (SELECT s.`id` FROM F s) `facts`",
+        ),
         ("FROM facts SELECT id", "FROM (SELECT s.`id` FROM F s) `facts` SELECT id"),
     ],
 )

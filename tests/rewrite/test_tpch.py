@@ -64,20 +64,21 @@ class Data:
         self.new_orders("", 12)
 
     def insert(self, table: str, rows: list[tuple[object, ...]]) -> None:
-        for row in rows:
-            values = ", ".join(f"'{value}'" if isinstance(value, str) else str(value) for value in row)
-            self.connection.execute(f"INSERT INTO lake.main.{table} VALUES ({values})")
+        written = [", ".join(f"'{value}'" if isinstance(value, str) else str(value) for value in row) for row in rows]
+        self.connection.execute(f"INSERT INTO lake.main.{table} VALUES {', '.join(f'({row})' for row in written)}")
 
     def new_orders(self, suffix: str, count: int) -> None:
         """Orders with their lines."""
         one, number = self.chance.choice, self.chance.randint
+        orders: list[tuple[object, ...]] = []
+        lines: list[tuple[object, ...]] = []
         for _ in range(count):
             self.orders += 1
             day = one(["1993-08-01", "1993-11-01", "1994-05-01", "1995-03-01", "1996-02-01"])
             comment = one(["x", "special requests"])
             priority = one(["1-URGENT", "5-LOW"])
             order = (self.orders, number(0, 6), one(["F", "O"]), number(1, 9), day, priority, 0, comment)
-            self.insert(f"orders{suffix}", [order])
+            orders.append(order)
             for line in range(number(1, 4)):
                 shipped = one(["1994-03-01", "1994-04-01", "1995-04-01", "1995-09-10", "1996-02-10", "1996-08-01"])
                 part = number(0, 7)
@@ -93,7 +94,9 @@ class Data:
                 )
                 dates = (shipped, one(["1994-03-05", "1994-05-01"]), one(["1994-03-20", "1994-06-01"]))
                 how = ("DELIVER IN PERSON", one(["MAIL", "AIR"]))
-                self.insert(f"lineitem{suffix}", [(*values, one(["R", "N"]), one(["F", "O"]), *dates, *how)])
+                lines.append((*values, one(["R", "N"]), one(["F", "O"]), *dates, *how))
+        self.insert(f"orders{suffix}", orders)
+        self.insert(f"lineitem{suffix}", lines)
 
     def changed(self, kind: Changed) -> Reading:
         for name in FACTS:

@@ -12,7 +12,7 @@ from dalsegno.rewrite.tables import Name, Table, quoted
 from dalsegno.rewrite.touching import TouchedKeys
 from dalsegno.spark.statements import Token, tokens_of
 
-EVERYTHING = "true"
+EVERYTHING, NOTHING = "true", "false"
 _UNITS = ("year", "month", "day", "hour")
 
 
@@ -31,7 +31,7 @@ class PassedPartitions:
         ]
         if EVERYTHING in found:
             return EVERYTHING
-        unique = list(dict.fromkeys(found))
+        unique = list(dict.fromkeys(each for each in found if each != NOTHING)) or [NOTHING]
         return unique[0] if len(unique) == 1 else "(" + " OR ".join(unique) + ")"
 
 

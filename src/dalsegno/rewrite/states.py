@@ -19,7 +19,7 @@ from dalsegno.rewrite.relations import Block, Obstacle
 from dalsegno.rewrite.slices import SelectSlices, Span, closing_parenthesis
 from dalsegno.rewrite.tables import quoted
 
-ROWS = "_dalsegno_rows"
+ROWS = "_state_rows"
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ def _over_measures(text: str, span: Span, found: Sequence[exp.Expr], measures: d
 
 def _noted(call: str, node: exp.Expr, measures: dict[str, str]) -> str:
     """The column that holds an aggregate; what a delta needs besides gets columns, too."""
-    name = measures.setdefault(call, f"_dalsegno_{len(measures) + 1}")
+    name = measures.setdefault(call, f"_state_{len(measures) + 1}")
     is_distinct = isinstance(node.this, exp.Distinct)
     if isinstance(node, exp.Sum | exp.Avg) and not is_distinct:
         argument = call[call.index("(") :]
-        measures.setdefault(f"COUNT{argument}", f"_dalsegno_{len(measures) + 1}")
+        measures.setdefault(f"COUNT{argument}", f"_state_{len(measures) + 1}")
         if isinstance(node, exp.Avg):
-            measures.setdefault(f"SUM{argument}", f"_dalsegno_{len(measures) + 1}")
+            measures.setdefault(f"SUM{argument}", f"_state_{len(measures) + 1}")
     return name
 
 

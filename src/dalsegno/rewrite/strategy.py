@@ -76,7 +76,7 @@ class Strategy:
         return None if self._probe is None else self._probe(reading)
 
     def statements(self, reading: Reading) -> list[str]:
-        """The SQL of one run, to be executed in order."""
+        """The SQL of one run, to be executed in order; none if there is nothing to do."""
         if self._write is None:
             raise UserError(f"The strategy {self.name} is not possible: {self.why}")
-        return self._write(reading)
+        return [] if reading.is_empty and self.name is not StrategyName.FULL else self._write(reading)

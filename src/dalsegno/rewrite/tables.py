@@ -85,10 +85,12 @@ class Change:
     removed: str | None = None
     #: The whole source at the beginning of the range; None if it was empty.
     before: str | None = None
-    #: A predicate on the columns that the strategy names, which holds for each changed row; "true" if unknown.
+    #: A predicate of ``iceberg.predicates`` that holds for each changed row: "true" if unknown, "false" if none.
     partition_filter: str = "true"
     #: The same for changed rows in partitions that were there before; None: as ``partition_filter``.
     reopened_filter: str | None = None
+    #: All changed rows, as they were and as they are, if one relation has both: it is read once instead of twice.
+    changed: str | None = None
 
 
 def with_columns(relation: str, had: Mapping[str, str], wanted: Mapping[str, str]) -> str:
@@ -113,6 +115,11 @@ class Reading:
     changes: Mapping[Name, Change]
     #: Source → relation. A source that is in neither is read under its own name.
     others: Mapping[Name, str] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row changed, as after a rollback to what was there before."""
+        return all(change.partition_filter == "false" for change in self.changes.values())
 
 
 def quoted(*parts: str) -> str:

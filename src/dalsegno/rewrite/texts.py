@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp, parse
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from dalsegno.errors import UserError
 from dalsegno.spark.statements import Token, tokens_of
@@ -58,9 +58,8 @@ class QueryText:
         try:
             trees = parse(_for_parser(self.text), read="spark")
         except (SqlglotError, RecursionError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UserError(
-                f"The query cannot be parsed: {reason}",
+                f"The query cannot be parsed: {_reason(error)}.",
                 hint="If Spark runs it, this part is not supported: write it differently.",
             ) from error
         if len(trees) != 1 or not isinstance(trees[0], exp.Query):
@@ -87,6 +86,14 @@ class QueryText:
             pieces += [self.text[at : edit.start], edit.text]
             at = edit.end
         return "".join([*pieces, self.text[at:]])
+
+
+def _reason(error: Exception) -> str:
+    """What the parser found, and where; its own words name its internals."""
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else None
+    if found is None:
+        return "it is nested too deeply" if isinstance(error, RecursionError) else "it cannot be split into words"
+    return f"line {found['line']}, column {found['col']} does not fit, near {found['highlight']!r}"
 
 
 def _for_parser(text: str) -> str:

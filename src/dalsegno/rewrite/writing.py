@@ -104,7 +104,8 @@ class Writer:
     def _changed(self, table: Table, key: Whole, names: Sequence[str]) -> str:
         """The key's values in all rows that came or went."""
         change = self.change(table.name)
-        relations = [change.added, *([change.removed] if change.removed else [])]
+        both = [change.added, *([change.removed] if change.removed else [])]
+        relations = [change.changed] if change.changed else both
         return " UNION ALL ".join(f"SELECT {_named(key, names, 's.')} FROM {relation} s" for relation in relations)
 
     def _replayed(self, scan: Scan) -> Callable[[Occurrence], str | None]:
@@ -117,6 +118,8 @@ class Writer:
                 return None
             is_it = occurrence.number == scan.occurrence
             present = change.added if is_it else change.after
+            if is_it and change.changed:
+                return change.changed
             if change.removed is None:
                 return present
             both = [self.selected(occurrence, each)[1:-1] for each in (present, change.removed)]

@@ -18,7 +18,7 @@ from dalsegno.rewrite.strategy import Changed, Options, Strategy, StrategyName
 from dalsegno.rewrite.tables import Change, Name, PartitionField, Reading, Table, quoted
 from dalsegno.rewrite.writing import Writer
 from dalsegno.steps.declared.params import DeclaredTable, Policy
-from dalsegno.steps.declared.sources import current_namespace, described, find, parts_of
+from dalsegno.steps.declared.sources import as_now, current_namespace, described, find, parts_of, state_at
 
 #: The property of the target that says which SELECT its rows are of.
 QUERY_PROPERTY = "dalsegno.query"
@@ -116,11 +116,11 @@ class Declared:
         """The statements for what a capture holds; ``has_rows`` executes the probes that some strategies need."""
         target = self._target_table()
         own = {parts_of(captured.table): captured for captured in capture.tables}
-        states = {name: _state(name, captured.upto.snapshot_id) for name, captured in own.items()}
+        states = {name: state_at(self.sources[name], each.upto.snapshot_id) for name, each in own.items()}
         if is_rebuild or any(captured.is_full for captured in capture.tables):
             why = "It is the first time, or all of it was asked for."
             return self._written(StrategyName.FULL, why, (), self._full(target, Reading({}, states)))
-        changes = {name: _change(captured) for name, captured in own.items() if _is_changed(captured)}
+        changes = {name: _change(each, self.sources[name]) for name, each in own.items() if _is_changed(each)}
         if not changes:
             return Refresh(StrategyName.APPEND, "No row of a source has changed.", (), ())
         reading = Reading(changes, states)
@@ -204,35 +204,28 @@ def _needs_trust(strategy: Strategy) -> bool:
     return any(not fact.endswith("has no ties") for fact in strategy.facts)
 
 
-def _state(name: Name, snapshot_id: int | None) -> str:
-    """A source as the capture saw it; a table without a snapshot has no version to name, and no rows."""
-    table = quoted(*name)
-    return f"(SELECT * FROM {table} WHERE false)" if snapshot_id is None else f"{table}{_version(snapshot_id)}"
-
-
-def _version(snapshot_id: int | None) -> str:
-    return "" if snapshot_id is None else f" VERSION AS OF {snapshot_id}"
-
-
 def _is_changed(captured: CapturedTable) -> bool:
     before = captured.details.get("before") or {}
     return bool(captured.details.get("files") or before.get("files"))
 
 
-def _change(captured: CapturedTable) -> Change:
+def _change(captured: CapturedTable, table: LoadedTable) -> Change:
     """What changed in a source, as relations. Rows were only appended if no file of the old end is touched."""
-    name = quoted(*parts_of(captured.table))
     details = captured.details
-    before = details.get("before") or {}
-    after = _state(parts_of(captured.table), captured.upto.snapshot_id)
-    started = captured.after.snapshot_id
-    was = None if started is None else f"{name}{_version(started)}"
+    after, started = state_at(table, captured.upto.snapshot_id), captured.after.snapshot_id
+    before = None if started is None else state_at(table, started)
     filters = details["partition_filter"], details["reopened_partition_filter"]
-    if not before.get("files"):
-        return Change(after, captured.change_table.quoted, None, was, *filters)
+
+    def as_it_is_now(relation: str) -> str:
+        return as_now(relation, table, captured.upto.schema_id)
+
+    if not (details.get("before") or {}).get("files"):
+        return Change(after, as_it_is_now(captured.change_table.quoted), None, before, *filters)
     changed = query_of(captured, "spark", lambda _: "")
-    added, removed = (f"(SELECT * FROM ({changed}) WHERE _change_type = '{kind}')" for kind in ("insert", "delete"))
-    return Change(after, added, removed, was, *filters)
+    added, removed = (
+        as_it_is_now(f"(SELECT * FROM ({changed}) WHERE _change_type = '{kind}')") for kind in ("insert", "delete")
+    )
+    return Change(after, added, removed, before, *filters)
 
 
 def _is_bucket(field: PartitionField) -> bool:

@@ -11,7 +11,7 @@ from dalsegno.errors import UnknownName, UserError
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.model.tables import TableName
 from dalsegno.rewrite.analysis import tables_in
-from dalsegno.rewrite.tables import Name, PartitionField, Table
+from dalsegno.rewrite.tables import Name, PartitionField, Table, quoted
 
 #: The primitive types of Iceberg that Spark calls otherwise.
 _SPARK_TYPES = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz"}
@@ -60,6 +60,35 @@ def described(table: LoadedTable) -> Table:
         ),
         frozenset(field["name"] for field in schema["fields"] if field.get("required")),
     )
+
+
+def as_now(relation: str, table: LoadedTable, schema_id: int | None) -> str:
+    """A state of a table with the columns that the table has now: a snapshot is read with the schema of its own time.
+
+    Columns are matched by their ids, since a renamed one is the same, and a new one of an old name is not.
+    """
+    now, _ = _current(table.metadata)
+    schemas = {each.get("schema-id", 0): each for each in table.metadata.get("schemas") or [table.metadata["schema"]]}
+    then = schemas.get(now.get("schema-id", 0) if schema_id is None else schema_id)
+    if then is None or then["fields"] == now["fields"]:
+        return relation
+    known = {field["id"]: field for field in then["fields"]}
+    columns = []
+    for field in now["fields"]:
+        kind, old = spark_type(field["type"]), known.get(field["id"])
+        value = "NULL" if old is None else f"s.{quoted(old['name'])}"
+        is_same = old is not None and spark_type(old["type"]) == kind
+        columns.append(f"{value if is_same else f'CAST({value} AS {kind})'} AS {quoted(field['name'])}")
+    return f"(SELECT {', '.join(columns)} FROM {relation} s)"
+
+
+def state_at(table: LoadedTable, snapshot_id: int | None) -> str:
+    """A table as of a snapshot; one without any has no version to name, and no rows."""
+    name = quoted(*parts_of(table.name))
+    if snapshot_id is None:
+        return f"(SELECT * FROM {name} WHERE false)"
+    schemas = {raw["snapshot-id"]: raw.get("schema-id") for raw in table.metadata.get("snapshots", ())}
+    return as_now(f"{name} VERSION AS OF {snapshot_id}", table, schemas.get(snapshot_id))
 
 
 def spark_type(kind: Any) -> str:
