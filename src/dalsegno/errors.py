@@ -20,7 +20,7 @@
     └── PlatformError              a service, a file system or Java; trying again may help
         └── StoreFailed            the store's database; the message names it, so it is not for everybody
 
-Each message says what was expected and what was found; ``hint`` says what to do, as a command where there is one.
+Each message says what was expected and what was found; ``actions`` say what to do, and ``hint`` says it as commands.
 Callers treat the three branches differently, so exit codes and HTTP codes are mapped per branch, at the edges.
 """
 
@@ -38,9 +38,12 @@ class DalsegnoError(Exception):
     def __init__(self, message: str, *, hint: str | None = None, actions: Sequence[Action] = ()) -> None:
         super().__init__(message)
         self.message = message
+        #: What to do that is not a command, or goes before one.
+        self.advice = hint
         #: The first loses nothing.
         self.actions = tuple(actions)
-        self.hint = hint or as_commands(self.actions)
+        #: All of it, with commands to type.
+        self.hint = " ".join(filter(None, (hint, as_commands(self.actions)))) or None
 
     @property
     def code(self) -> str:

@@ -260,7 +260,7 @@ def test_a_workflow_that_began_later(settings: Settings) -> None:
     place.process(text)
     found = place.audit()
     assert found.is_equal, found
-    assert any("before the first run is taken as it was" in note for note in found.notes)
+    assert any("before the first run is not audited" in note for note in found.notes)
     place.operations.close()
 
 

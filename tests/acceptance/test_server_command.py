@@ -312,7 +312,7 @@ def test_backup(run: Commands) -> None:
     again = run("backup", "copy.db")
     assert (again.code, again.err) == (
         2,
-        "UserError: copy.db is there already.\n  → Name another file, or remove this one.\n",
+        "UserError: copy.db exists already.\n  → Name another file, or remove this one.\n",
     )
 
 

@@ -39,7 +39,7 @@ def test_types(run: Commands) -> None:
     ("arguments", "says"),
     [
         (["x", "--param", "a"], "'a' is not a parameter: expected NAME=VALUE."),
-        (["x", "--param", "a:DOUBLE=1"], "'DOUBLE' is no type of a signal's parameter: expected STRING or LONG."),
+        (["x", "--param", "a:DOUBLE=1"], "'DOUBLE' is not a type of a signal's parameter: expected STRING or LONG."),
         (["x", "--param", "a:LONG=one"], "The parameter 'a' is a LONG"),
         (["a*b"], "'a*b' cannot be a signal"),
     ],

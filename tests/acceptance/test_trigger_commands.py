@@ -157,7 +157,7 @@ def test_disabled_triggers(run: Commands) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["61 * * * *"], "UserError: '61 * * * *' is no schedule: '61' is no minute"),
+        (["61 * * * *"], "UserError: '61 * * * *' is not a schedule: '61' is not a valid minute"),
         (["@dayly"], "there is no schedule '@dayly'"),
         (
             ["@daily", "--timezone", "Europe/Berln"],

@@ -540,7 +540,7 @@ Workflow:
     assert (where.code, where.err.splitlines()) == (
         2,
         ["UserError: Step 'greet' is inside of the loop 'each': say in which iteration.",
-         "  → The first one: --iteration each/0"],
+         "  → The first 'iteration' is each/0."],
     )  # fmt: skip
 
 

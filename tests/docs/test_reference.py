@@ -20,6 +20,7 @@ from dalsegno.audit.results import Audit, Culprit, Source, TargetResult
 from dalsegno.cli.app import app
 from dalsegno.cli.output import EXIT_CODES
 from dalsegno.clock import utc_now
+from dalsegno.hints import COMMANDS, Action, Verb
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
 from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.operations.json_values import plain
@@ -242,6 +243,14 @@ def test_captures_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [stamped] = json.loads(told["stamp"]["dalsegno.ranges"])
     spark_steps = (ROOT / "docs" / "how-to" / "run-spark-steps.md").read_text(encoding="utf-8")
     assert set(stamped) | set(told["stamp"]) <= set(re.findall(r"`([\w.]+)`", spark_steps))
+
+
+def test_json_of_actions() -> None:
+    described = section(read("json.md"), "## Actions")
+    for verb, command in COMMANDS.items():
+        assert f"| `{verb}` | `dalsegno {command}{' --from full' * (verb is Verb.REFRESH)}` |" in described
+    for field in fields(Action):
+        assert f"| `{field.name}` |" in described
 
 
 def test_json_of_runs() -> None:

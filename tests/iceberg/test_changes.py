@@ -473,10 +473,10 @@ def test_a_pending_capture_of_another_kind_is_not_handed_out(place: Place) -> No
 def test_words_that_mean_nothing(place: Place) -> None:
     source = begun(place, 2, COPY_ON_WRITE)
     with pytest.raises(
-        UserError, match="'all' is no kind of changes: expected added, before_after, upserts, keys, range"
+        UserError, match="'all' is not a known kind of changes: expected added, before_after, upserts, keys, range"
     ):
         source.capture(changes="all")
-    with pytest.raises(UserError, match="'upsert' is no operation"):
+    with pytest.raises(UserError, match="'upsert' is not a known operation"):
         source.capture(operations=["upsert"])
     with pytest.raises(UserError, match="needs to know the keys"):
         source.capture(changes="keys")

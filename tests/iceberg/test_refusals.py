@@ -264,7 +264,7 @@ def test_a_start_is_chosen_once(place: Place) -> None:
     source.insert("1")
     source.taken()
     source.insert("2")
-    with refused(source, UserError, "has a checkpoint", "leave --from out"):
+    with refused(source, UserError, "has a checkpoint", "without --from"):
         source.capture(start="latest")
     source.capture()
     with refused(source, CapturePending, "has another capture pending", "dalsegno abandon"):

@@ -183,7 +183,7 @@ def test_a_range_with_other_changes(place: Place) -> None:
         view_of(source, changes="before_after")
     with pytest.raises(UserError, match="found added of append, overwrite"):
         view_of(source, changes="added", operations=["append", "overwrite"])
-    with pytest.raises(UserError, match="'table' is no mode: expected icdc, view"):
+    with pytest.raises(UserError, match="'table' is not a known mode: expected icdc, view"):
         source.capture(mode="table")
     assert place.lake.store.pending("c", place.lake.name(source.name)) is None
 

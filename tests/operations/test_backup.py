@@ -49,7 +49,7 @@ def test_a_copy_is_made_while_somebody_writes(place: Place) -> None:
 def test_nothing_is_overwritten(place: Place) -> None:
     file = place.folder / "copy.db"
     file.write_text("precious")
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="exists already"):
         back_up(place.operations.store, file)
     assert file.read_text() == "precious"
 

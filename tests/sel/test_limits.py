@@ -58,8 +58,8 @@ LONG = "s = 'a'; for (i = 0; i < 19; i += 1) s += s; "
         ("new DateTime(0).toString('" + "y" * 5000 + "')", "more than 1000"),
         ("new DateTime(0).plusYears(2147483647)", "between"),
         ("new DateTime(9223372036854775807).plusMillis(1)", "out of range"),
-        ("Long.parseLong('" + "9" * 9000 + "')", "no whole number"),
-        ("DateTimeZone.forID('../../../etc/passwd')", "no time zone"),
+        ("Long.parseLong('" + "9" * 9000 + "')", "not a whole number"),
+        ("DateTimeZone.forID('../../../etc/passwd')", "not a time zone"),
     ],
 )
 def test_refused(expression: str, words: str) -> None:

@@ -69,7 +69,7 @@ BODIES: list[tuple[Json, str]] = [
     ({"idempotency_key": LONE}, "cannot be used: it holds half of a surrogate pair"),
     ({"idempotency_key": "a\0"}, "cannot be used: it holds a NUL character"),
     ({"idempotency_key": "k" * 9000}, "it has 9000 characters; 512 are the limit"),
-    ({"version": "\0"}, "no version"),
+    ({"version": "\0"}, "not a version"),
 ]
 PATHS: list[tuple[str, str, int]] = [
     ("GET", f"/api/runs/w/{HUGE}", 404),

@@ -128,7 +128,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
             "a: 1\n!b: 2\nc: 3",
             "3:1: could not find expected ':'; a key that begins with '!' needs quotes, such as '!name'",
         ),
-        ("a: !!int x", "1:4: 'x' is no int"),
+        ("a: !!int x", "1:4: 'x' is not a valid int"),
         ("a: *x", "1:4: there is no anchor &x before this"),
         ("a: &x [*x]", "1:8: *x stands inside of what it repeats"),
         ("? [a]\n: b", "1:3: a key must be a text, found a list or a mapping"),

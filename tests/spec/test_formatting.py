@@ -117,7 +117,7 @@ def test_wrapped_conditions_become_one_line() -> None:
 
 def test_anchors_are_not_written_out_unasked() -> None:
     text = "Workflow:\n  id: w\n  a: &x {k: 1}\n  b: *x\n  jobs: [{job: {id: a, type: NoOp}}]\n"
-    with pytest.raises(UserError, match="--force"):
+    with pytest.raises(UserError, match="'force'"):
         formatted(text)
     assert formatted(text, force=True).count("k: 1") == 2
 

@@ -59,7 +59,7 @@ CAPTURES = jobs(
         # The workflow.
         (
             in_workflow("timeout: 5 parsecs"),
-            "3:12: the timeout '5 parsecs' is no duration; write for instance 90s, 30min, 2h or 1 day",
+            "3:12: the timeout '5 parsecs' is not a duration; write for instance 90s, 30min, 2h or 1 day",
         ),
         (in_workflow("timeout: 121 days"), "3:12: the timeout '121 days' must be above 0 and at most 120 days"),
         (in_workflow("timeout: 0"), "3:12: the timeout '0' must be above 0 and at most 120 days"),
@@ -77,11 +77,11 @@ CAPTURES = jobs(
         ),
         (
             in_workflow("alerting: {max_lag: 1h}"),
-            "3:23: 'max_lag' does not say whom to tell; write for instance on_lag: [ops]",
+            "3:23: 'max_lag' does not name a channel; write for instance on_lag: [ops]",
         ),
         (
             in_workflow("alerting: {on_failure: ops, complete_within: soon}"),
-            "3:48: 'soon' is no duration; write for instance 30min, 2h or 1 day",
+            "3:48: 'soon' is not a duration; write for instance 30min, 2h or 1 day",
         ),
         (
             in_workflow("alerting: {on_failure: ops, max_lag: 0s}"),
@@ -123,11 +123,11 @@ CAPTURES = jobs(
         # Triggers.
         (
             "Trigger: {cron: '* * * * *'}\n" + in_workflow("x: 1"),
-            "1:17: '* * * * *' is no schedule: two starts would be less than 2 minutes apart",
+            "1:17: '* * * * *' is not a schedule: two starts would be less than 2 minutes apart",
         ),
         (
             "Trigger: {cron: '@dayly'}\n" + in_workflow("x: 1"),
-            "1:17: '@dayly' is no schedule: there is no schedule '@dayly'; known are @hourly, @daily, @weekly, @monthly, @yearly",
+            "1:17: '@dayly' is not a schedule: there is no schedule '@dayly'; known are @hourly, @daily, @weekly, @monthly, @yearly",
         ),
         (
             "Trigger: {cron: '@daily', timezone: Europe/Berln}\n" + in_workflow("x: 1"),
@@ -135,11 +135,11 @@ CAPTURES = jobs(
         ),
         (
             "Trigger: {cron: '@daily', fuzzy_max_delay: soon}\n" + in_workflow("x: 1"),
-            "1:44: 'soon' is no duration; write for instance 30s or 5min",
+            "1:44: 'soon' is not a duration; write for instance 30s or 5min",
         ),
         (
             "Trigger: {cron: '0 0 30 2 *'}\n" + in_workflow("x: 1"),
-            "1:17: '0 0 30 2 *' is no schedule: it never comes due, because none of its months has such a day",
+            "1:17: '0 0 30 2 *' is not a schedule: it never comes due, because none of its months has such a day",
         ),
         (
             "Trigger: {cron: '@daily', catch_up: lates}\n" + in_workflow("x: 1"),
@@ -194,12 +194,12 @@ CAPTURES = jobs(
         ),
         (
             "Trigger: {incremental: {tables: ['${x}']}}\n" + CAPTURES.replace("[lake.db.plays]", "['${y}']"),
-            "1:34: '${x}' is no table that can be watched; write its name: it is watched before there is a run with "
+            "1:34: '${x}' is not a table that can be watched; write its name: it is watched before there is a run with "
             "parameters",
         ),
         (
             "Trigger: {incremental: {quiet: soon}}\n" + CAPTURES,
-            "1:32: 'soon' is no duration; write for instance 30s or 10min",
+            "1:32: 'soon' is not a duration; write for instance 30s or 10min",
         ),
         (
             "Trigger: {incremental: {quiet: 2h, max_wait: 1h}}\n" + CAPTURES,

@@ -101,14 +101,14 @@ def test_true_is_no_condition() -> None:
 @pytest.mark.parametrize(
     ("dag", "expected"),
     [
-        ("squential", "9:8: 'squential' is no order of steps; did you mean 'sequential'?"),
+        ("squential", "9:8: 'squential' is not an order of steps; did you mean 'sequential'?"),
         ("[a -> x]", "9:9: there is no step 'x'"),
         ("{aa: [b]}", "9:9: there is no step 'aa'; did you mean 'a'?"),
         ("[a, x]", "9:12: there is no step 'x'"),
         ("[a -> b -> a]", "9:9: the steps go in a circle: a -> b -> a"),
         ("[a -> a]", "9:9: the steps go in a circle: a -> a"),
         ("{a: [OTHERWISE b, c]}", "9:13: OTHERWISE must be the last transition"),
-        ("[5]", "9:9: 5 is no order of steps; write 'sequential', 'parallel', or chains such as 'a -> b -> c'"),
+        ("[5]", "9:9: 5 is not an order of steps; write 'sequential', 'parallel', or chains such as 'a -> b -> c'"),
         ("{OTHERWISE: b}", "9:9: 'OTHERWISE' belongs to no step; indent it under one"),
     ],
 )
@@ -118,7 +118,7 @@ def test_refusals(dag: str, expected: str) -> None:
 
 def test_a_transition_that_is_none() -> None:
     assert problem(jobs("id: a, type: NoOp, transition: [IF x b]")).startswith(
-        "4:45: 'IF x b' is no transition; expected"
+        "4:45: 'IF x b' is not a transition; expected"
     )
 
 

@@ -145,7 +145,7 @@ def test_a_second_capture_of_the_range_is_told_who_holds_it(store: Store) -> Non
     assert str(caught.value) == (
         "daily has a pending capture of lake.db.playback: c1, preparing, made by ada@laptop at"
         " 2026-11-15 23:19:02 UTC. To abandon it, so that the next capture covers its rows: dalsegno abandon c1. "
-        "Only if a job has processed its rows, to commit it: dalsegno commit c1."
+        "Only if a job has processed its rows, to commit it: dalsegno commit c1"
     )
     assert store.captures() == [first]
 

@@ -76,7 +76,7 @@ def test_full_is_always_possible() -> None:
 def test_a_start_is_chosen_once() -> None:
     with pytest.raises(UserError, match=r"has a checkpoint on lake.db.t already, at snapshot 2") as refused:
         next_range(history(*LINE), at(2), start=Latest())
-    assert "leave --from out" in str(refused.value)
+    assert "without --from" in str(refused.value)
 
 
 @pytest.mark.parametrize("kind", ["overwrite", "delete"])

@@ -100,7 +100,7 @@ def test_a_capture_of_which_a_statement_is_missing() -> None:
 
 def test_a_loop_may_not_be_at_its_end() -> None:
     every = [write(COPIES, 1, "a", None, 2, place="each/1/write"), write(COPIES, 2, "b", 2, 3, place="each/1/write")]
-    assert "in a loop, whose other iterations may have written more, or not yet" in refusal(*every)
+    assert "in a loop: its other iterations may have written more, or not yet" in refusal(*every)
 
 
 def test_a_source_that_is_another_one() -> None:
@@ -115,7 +115,7 @@ def test_what_the_store_has_counts_if_it_is_later() -> None:
     assert is_ahead(LINE, at(4), at(None))
     assert not is_ahead(LINE, at(4), at(4))
     assert not is_ahead(LINE, at(2), at(4))
-    with pytest.raises(HistoryLost, match="which is later cannot be told"):
+    with pytest.raises(HistoryLost, match="which is later is unknown"):
         is_ahead(LINE, at(4), at(4, table_uuid="other"))
 
 

@@ -28,12 +28,12 @@ from dalsegno.audit.comparison import (
 from dalsegno.audit.history import Line, State, consumed_by, first_captures, line_of
 from dalsegno.audit.oracles import given_query
 from dalsegno.audit.recomputation import (
-    WITH_A_QUERY,
     Recomputed,
     Recomputer,
     Restriction,
     ask,
     closed,
+    with_a_query,
 )
 from dalsegno.audit.results import CANNOT_SEE, Audit, AuditRequest, Basis, Culprit, Source, TargetResult
 from dalsegno.capture.lake import Lake
@@ -42,6 +42,7 @@ from dalsegno.clock import from_millis
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.scopes import Scopes
 from dalsegno.errors import HistoryLost, UnknownName, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import MAIN, history_of
 from dalsegno.iceberg.layout import Layout
@@ -144,7 +145,10 @@ class _Audit:
         known = self.recomputer.targets() if is_narrowed else list(self.computed(len(self.timeline) - 1, None).tables)
         if wanted is not None and wanted not in known:
             names = ", ".join(map(str, known)) or "no table"
-            raise UserError(f"{self.request.workflow_id} writes to {names}, not to {wanted}.", hint=WITH_A_QUERY)
+            raise UserError(
+                f"{self.request.workflow_id} writes to {names}, not to {wanted}.",
+                actions=[with_a_query(self.request.workflow_id)],
+            )
         return known if wanted is None else [wanted]
 
     @contextmanager
@@ -170,7 +174,7 @@ class _Audit:
         for target in targets:
             line = self.lines.get(target) if target not in queries else None
             if line and line.seed:
-                yield f"What was in {target} before the first run is taken as it was: snapshot {line.seed.id}."
+                yield f"What was in {target} before the first run is not audited: snapshot {line.seed.id}."
             elif line and not line.has_beginning:
                 yield f"What was in {target} before the first run has expired; it is taken to have been empty."
 
@@ -182,7 +186,9 @@ class _TargetAudit:
         self.whole, self.request, self.table, self.ask = whole, whole.request, table, ask_spark
         self.line = whole.line(table)
         if not self.line.states:
-            raise HistoryLost(f"No state of {table.name} that a run of {self.request.workflow_id} left is there.")
+            raise HistoryLost(
+                f"All snapshots of {table.name} that runs of {self.request.workflow_id} left have expired."
+            )
         self.layout = Layout(table.metadata, table.metadata.get("current-schema-id", 0))
         for name in self.request.left_out:
             if name not in self.layout.top_columns():
@@ -273,14 +279,21 @@ class _TargetAudit:
             said = [_parts(each) for each in self.request.partitions]
             names = [each.name for each in self.fields]
             if any(list(each) != names for each in said):
-                raise UserError(f"Each --partition must say the same: expected {'=…/'.join(names)}=….")
+                raise UserError(f"All partitions must name the same columns: expected {'=…/'.join(names)}=….")
             return tuple(tuple(each.values()) for each in said)
         if self.request.sample is None:
             return None
         if not self.fields:
             raise UserError(
                 f"{self.table.name} has no partitions of which to take a sample.",
-                hint="Choose rows by a column: --partition COLUMN=VALUE",
+                actions=[
+                    action(
+                        "Choose rows by a column",
+                        Verb.AUDIT,
+                        workflow=self.request.workflow_id,
+                        partition="COLUMN=VALUE",
+                    )
+                ],
             )
         selected = ", ".join(f"CAST({each.expression} AS STRING) AS p{at}" for at, each in enumerate(self.fields))
         relations = [self._relation(self.line.states[-1]), *self._sources_with_columns()]
@@ -344,7 +357,7 @@ def _parts(partition: str) -> dict[str, str]:
     """``day=2026-01-01/region=eu``."""
     found = dict(re.findall(r"([^/=]+)=(.*?)(?=/[^/=]+=|\Z)", partition, re.DOTALL))
     if not found:
-        raise UserError(f"{partition!r} is no partition: expected COLUMN=VALUE, or several with / between them.")
+        raise UserError(f"{partition!r} is not a partition: expected COLUMN=VALUE, or several with / between them.")
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from dalsegno.clock import to_millis
 from dalsegno.errors import UserError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg.stamps import PREFIX
 from dalsegno.model.captures import Capture, CapturedTable, CaptureState, run_of_actor
 from dalsegno.model.snapshots import History, Operation, Snapshot
@@ -82,7 +83,8 @@ def consumed_by(store: Store, workflow_id: str) -> list[Consumed]:
     if not found:
         raise UserError(
             f"No run of {workflow_id} has committed a capture, so there is nothing to audit.",
-            hint=f"It needs an IpCapture and an IpCommit step, and a run: dalsegno run {workflow_id}",
+            hint="It needs an IpCapture and an IpCommit step, and a run.",
+            actions=[action("To run it", Verb.RUN, workflow=workflow_id)],
         )
     return found
 

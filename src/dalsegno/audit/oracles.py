@@ -32,7 +32,7 @@ class Query:
 
     @property
     def name(self) -> str:
-        return "--query" if self.basis is Basis.QUERY else "The oracle"
+        return "The query" if self.basis is Basis.QUERY else "The oracle"
 
 
 def given_query(lake: Lake, request: AuditRequest) -> dict[TableName, Query]:
@@ -40,7 +40,7 @@ def given_query(lake: Lake, request: AuditRequest) -> dict[TableName, Query]:
     if request.query is None:
         return {}
     if request.target is None:
-        raise UserError("Which table should hold what the query gives?", hint="Name it: --target TABLE")
+        raise UserError("Which table should hold what the query gives?", hint="Name it as 'target'.")
     target = lake.name(request.target)
     return {target: _checked(Query(Basis.QUERY, request.query, request.query), target)}
 
@@ -61,7 +61,7 @@ def require_same_columns(query: Query, target: TableName, given: Sequence[str], 
     if missing:
         raise UserError(
             f"{query.name} does not give {', '.join(missing)}, which {target} has.",
-            hint=f"Name the columns as the table does: … AS {missing[0]}. Or do not compare it: --without {missing[0]}",
+            hint=f"Name the columns as the table does: … AS {missing[0]}. Or leave the column out of the comparison.",
         )
     if more := _lacking(given, wanted):
         raise UserError(

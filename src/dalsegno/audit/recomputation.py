@@ -21,6 +21,7 @@ from dalsegno.capture.scratch import Scratch, is_scratch
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.scopes import Scopes
 from dalsegno.errors import DalsegnoError, HistoryLost, PlatformError, UnknownName, UserError
+from dalsegno.hints import Action, Verb, action
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.history import history_of
 from dalsegno.iceberg.layout import Layout
@@ -37,7 +38,11 @@ from dalsegno.steps.spark import rows as spark_rows
 from dalsegno.steps.spark.sessions import opened_for
 from dalsegno.store import run_queries
 
-WITH_A_QUERY = "Say what the target should hold: --query 'SELECT …' --target TABLE, or 'oracle' in the workflow"
+
+def with_a_query(workflow_id: str) -> Action:
+    """What to do where a workflow's own SQL does not say what its target should hold."""
+    aim = "Say what the target should hold, here or under 'oracle' in the workflow"
+    return action(aim, Verb.AUDIT, workflow=workflow_id, query="SELECT …", target="TABLE")
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,7 @@ class _Recomputation:
             which = f": {', '.join(left_out)} cannot be executed anew" if left_out else ""
             raise UserError(
                 f"{self.all.blueprint.workflow.id} has no SQL of Spark that writes to a table{which}.",
-                hint=WITH_A_QUERY,
+                actions=[with_a_query(self.all.blueprint.workflow.id)],
             )
         if left_out:
             self.result.notes.append(f"Not executed anew, so what they write is not audited: {', '.join(left_out)}.")
@@ -214,7 +219,7 @@ class _Recomputation:
             since = f"began in {captured.table} at {began}, and consumed it" if began else f"consumed {captured.table}"
             raise HistoryLost(
                 f"{self.consumed.name} {since} up to {captured.upto}: that can no longer be read. {error.message}",
-                hint=WITH_A_QUERY,
+                actions=[with_a_query(self.all.blueprint.workflow.id)],
             ) from error
         changes = whole = clone.tables[0].change_table
         if began is not None:
@@ -246,7 +251,8 @@ class _Recomputation:
             return
         if target in self.consumed.sources:
             raise UserError(
-                f"The workflow writes to {target}, which it captures: that cannot be computed anew.", hint=WITH_A_QUERY
+                f"The workflow writes to {target}, which it captures: that cannot be computed anew.",
+                actions=[with_a_query(self.all.blueprint.workflow.id)],
             )
         if keys := equal_columns(statement):
             self.result.keys.setdefault(target, keys)
@@ -335,7 +341,7 @@ class _Recomputation:
         raise UserError(
             f"{which} is not executed anew: expected a query, or a write to a table of a catalog in the settings, "
             f"found {' '.join(other.split()[:2])} ….",
-            hint=WITH_A_QUERY,
+            actions=[with_a_query(self.all.blueprint.workflow.id)],
         )
 
     def _from_query(self, target: TableName, query: Query) -> None:

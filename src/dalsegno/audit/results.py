@@ -24,7 +24,7 @@ class Basis(StrEnum):
 #: What nobody can see who runs the same SQL twice.
 CANNOT_SEE = (
     "A mistake in the SQL itself is made on both sides, so this audit cannot see it. An independent SELECT can: "
-    "write one under 'oracle' in the workflow, or give it with --query."
+    "write one under 'oracle' in the workflow, or give it as 'query'."
 )
 
 

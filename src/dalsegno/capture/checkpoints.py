@@ -6,6 +6,7 @@ from dalsegno.capture.consumers import checked_consumer
 from dalsegno.capture.context import CaptureContext
 from dalsegno.capture.renames import checkpoint_of, refuse_pending_elsewhere
 from dalsegno.errors import UserError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg.history import MAIN
 from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.captures import Checkpoint
@@ -46,8 +47,17 @@ def set_checkpoint(
         raise UserError(
             f"{consumer!r} has processed {name} up to {processed}; from {position}, rows would be handed out again: "
             "targets that have them would get them twice, and groups that are gone since would stay.",
-            hint="To rebuild the targets of a workflow: dalsegno run WORKFLOW --full-refresh. "
-            "If the targets no longer have these rows: add --reprocess.",
+            actions=[
+                action("To rebuild the targets of a workflow", Verb.RUN, full_refresh=True),
+                action(
+                    "If the targets no longer have these rows",
+                    Verb.SET_CHECKPOINT,
+                    table=str(name),
+                    consumer=consumer,
+                    to=to,
+                    reprocess=True,
+                ),
+            ],
         )
     return context.store.move_checkpoint(
         consumer, {name: (expected, position)}, by=context.actor, now=context.clock(), reason=reason

@@ -49,7 +49,7 @@ def check_columns(tables: Sequence[LoadedTable], request: CaptureRequest) -> Non
         if asked.spec.compares_ends and (reason := reserved_column(layout.top_columns(), asked.spec)):
             raise UnsupportedTable(
                 f"The changed rows of {asked.table} cannot be queried: {reason}.",
-                hint="Rename the column, or capture with --changes range, or only what is added.",
+                hint="Rename the column, or capture only what is added, or only the range ('changes' is 'range').",
             )
 
 

@@ -95,7 +95,7 @@ class Lake(LakeReader):
         chosen = [c for c in capture.tables if table is None or c.table == self.name(table)]
         if len(chosen) != 1:
             names = ", ".join(str(captured.table) for captured in capture.tables)
-            raise UserError(f"Capture {capture.id} is of {names}.", hint="Choose one of them with --table.")
+            raise UserError(f"Capture {capture.id} is of {names}.", hint="Name one of them as 'table'.")
         return query_of(chosen[0], engine, partial(metadata_location, self._tables, chosen[0]))
 
     def commit(self, capture_id: str, *others: str) -> Committed:

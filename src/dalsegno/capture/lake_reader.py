@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dalsegno.errors import UnknownName, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.captures import Capture, Checkpoint
 from dalsegno.model.tables import TableName
 from dalsegno.settings import Settings
@@ -38,7 +39,7 @@ class LakeReader(Closing):
         known = sorted({each.consumer for each in self.store.positions() if each.table == name})
         raise UnknownName(
             f"Consumer {consumer!r} has no checkpoint on {name}; {', '.join(known) or 'nobody'} has.",
-            hint=f"It gets one with its first commit: dalsegno capture {name} --consumer {consumer}",
+            actions=[action("It gets one with its first commit", Verb.CAPTURE, table=str(name), consumer=consumer)],
         )
 
     def history(self, consumer: str, table: str | None = None) -> list[Checkpoint]:

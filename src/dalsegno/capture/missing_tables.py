@@ -23,7 +23,7 @@ def explained(error: UnknownName, name: TableName, catalog: Catalog, settings: S
     if tables:
         where = ".".join((name.catalog, *name.namespace))
         near = _near(name.name, [each.name for each in tables], where)
-        return UnknownName(error.message, hint=near or error.hint)
+        return UnknownName(error.message, hint=near) if near else error
     if any(each[:1] == (first,) for each in namespaces):
         return error
     if len(others) > 1:
@@ -38,7 +38,8 @@ def explained(error: UnknownName, name: TableName, catalog: Catalog, settings: S
     close = get_close_matches(first, shown, n=1)
     return UnknownName(
         f"There is no namespace {first!r} in the catalog {name.catalog!r}.",
-        hint=f"Did you mean {'.'.join((name.catalog, *close, *others))!r}?" if close else error.hint,
+        hint=f"Did you mean {'.'.join((name.catalog, *close, *others))!r}?" if close else error.advice,
+        actions=() if close else error.actions,
     )
 
 

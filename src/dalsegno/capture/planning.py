@@ -232,7 +232,7 @@ class _TablePlanner:
     def _lookback(self) -> tuple[Cost | None, str | None]:
         layout, column, head = self.layout, self.column, self.history.head
         if column is None:
-            return None, "no column is known to be the time of the event; name one with --event-time"
+            return None, "no column is known to be the time of the event; name one as 'event_time'"
         if head is None:
             return Cost(0, 0, 0), None
         since = lookback_start_ms(self.now, self.lookback_days)

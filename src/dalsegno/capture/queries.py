@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 from dalsegno.errors import UserError
+from dalsegno.hints import Action, Verb, action
 from dalsegno.model.captures import CapturedTable, CaptureSpec, ChangeKind, Role
 from dalsegno.model.tables import TableName
 
@@ -60,7 +61,10 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
         if chosen is not Engine.SPARK:
             raise UserError(
                 f"The upserts of {captured.table} are found by row ids, which {chosen} does not show.",
-                hint="Capture with --changes before_after, or query with Spark.",
+                hint="Query with Spark.",
+                actions=[
+                    action("Or capture again", Verb.CAPTURE, table=str(captured.table), changes=ChangeKind.BEFORE_AFTER)
+                ],
             )
         return f"SELECT {_names(chosen, columns)} FROM {after} WHERE _last_updated_sequence_number > {since}"
     if before is None:
@@ -73,6 +77,10 @@ def query_of(captured: CapturedTable, engine: str, metadata_of: Callable[[TableN
             return f"SELECT DISTINCT {_names(chosen, spec.keys)} FROM (\n{changes}\n)"
         case _:
             return changes
+
+
+def _only_range(captured: CapturedTable) -> Action:
+    return action("To do so", Verb.CAPTURE, table=str(captured.table), changes=ChangeKind.RANGE, partitions=True)
 
 
 def _changes(engine: Engine, captured: CapturedTable, after: str, before: str) -> str:
@@ -89,7 +97,8 @@ def _changes(engine: Engine, captured: CapturedTable, after: str, before: str) -
             "row ids to go by instead.",
             hint="Query with Spark, which shows them."
             if spec.by_row_id
-            else "Capture with --changes range --partitions, and compute those partitions again.",
+            else "Capture only the range and its partitions, and compute those partitions again.",
+            actions=[] if spec.by_row_id else [_only_range(captured)],
         )
     identity = spec.keys or ((ROW_ID,) if by_row_id else ())
     if spec.changes is ChangeKind.KEYS:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dalsegno.capture.context import CaptureContext
 from dalsegno.capture.tables import Tables
 from dalsegno.errors import CapturePending, HistoryLost
-from dalsegno.hints import Action, Verb
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.captures import CaptureState
@@ -133,12 +133,14 @@ def _two_tables(table: TableName, known: tuple[TableName, Position], consumer: s
         f"{table} has the uuid of {name}, on which {consumer!r} stands at {position}: whether it is the same table, or "
         "a copy that was registered under another name, is unknown.",
         actions=[
-            Action(
+            action(
                 "If it is the same table, to continue from there",
                 Verb.SET_CHECKPOINT,
-                {"table": str(table), "consumer": consumer, "to": to},
+                table=str(table),
+                consumer=consumer,
+                to=to,
             ),
-            capture_with("If it is a copy, to capture all of it", table, consumer, **{"from": "earliest"}),
+            capture_with("If it is a copy, to capture all of it", table, consumer, from_="earliest"),
         ],
     )
 
@@ -146,5 +148,5 @@ def _two_tables(table: TableName, known: tuple[TableName, Position], consumer: s
 def _another_table(table: TableName, consumer: str) -> HistoryLost:
     return HistoryLost(
         f"{table} is another table than the one of that name that {consumer!r} captured before, which was renamed.",
-        actions=[capture_with("To capture all of the new one", table, consumer, **{"from": "earliest"})],
+        actions=[capture_with("To capture all of the new one", table, consumer, from_="earliest")],
     )

@@ -11,6 +11,7 @@ from dalsegno.capture.history_pins import pin_checkpoint
 from dalsegno.capture.scratch import remove_left_over
 from dalsegno.capture.tables import Tables
 from dalsegno.errors import CapturePending, CaptureSettled, DalsegnoError, DataError, UnknownName, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg import change_table, views
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint
 from dalsegno.model.tables import TableName
@@ -66,8 +67,9 @@ def refuse_foreign_rows(tables: Tables, capture: Capture) -> None:
                 raise DataError(
                     f"Somebody else wrote to {name} since capture {capture.id} made it, so it does not hold what "
                     "was captured. The checkpoint was not moved.",
-                    hint="Take back what was written from it, if anything was: dalsegno undo "
-                    f"{capture.id}. Then run it again: the next capture makes the table anew.",
+                    hint="Undo what was written from it, if anything was, then run it again: the next capture creates "
+                    "the table again.",
+                    actions=[action("To undo it", Verb.UNDO, capture=capture.id)],
                 )
 
 

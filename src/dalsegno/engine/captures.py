@@ -17,6 +17,7 @@ from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.ports import Versions
 from dalsegno.engine.scopes import run_definitions
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.captures import Capture, CaptureState, actor_of_run
 from dalsegno.model.params import ParamDefinitions, ParamSource
 from dalsegno.model.runs import StepStatus
@@ -142,7 +143,7 @@ def hold(connection: Connection, consumed: Consumed) -> None:
         if is_open(connection, holder):
             raise PlatformError(
                 f"Capture {capture.id} is held by {holder}, which has not ended.",
-                hint=f"It is free when that run has ended: dalsegno show {holder.removeprefix('run ')}",
+                actions=[action("It is free when that run has ended", Verb.SHOW, run=holder.removeprefix("run "))],
             )
         captures.hand_over(connection, capture.id, holder, consumed.captured_by[capture.id])
 
@@ -170,8 +171,10 @@ def _settled(capture: Capture, consumed: Consumed) -> UserError:
         what = f"was committed by {capture.settled_by}: its rows count as processed"
     return UserError(
         f"Step {step_id!r} may not write behind capture {capture.id}: it {what}.",
-        hint=f"Capture what is new: dalsegno restart {run['workflow_id']}/{run['number']} --from beginning. "
-        "A step that reads results may come after the step that commits.",
+        hint="A step that reads results may come after the step that commits.",
+        actions=[
+            action("Capture what is new", Verb.RESTART, run=f"{run['workflow_id']}/{run['number']}", from_="beginning")
+        ],
     )
 
 

@@ -176,7 +176,7 @@ class Jobs:
                 # Nobody knows how far the job is; to fail would be to start it twice.
                 if str(error) != failed:
                     failed = str(error)
-                    log.warning("the machine cannot tell how far the job is, looking again: %s", error)
+                    log.warning("the state of the job is unknown, looking again: %s", error)
                 time.sleep(_PAUSE_SECONDS)
                 seen = Running()
             if isinstance(seen, Finished):

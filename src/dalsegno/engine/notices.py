@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from dalsegno.hints import Verb, action, as_command
 from dalsegno.model.runs import RunStatus
 from dalsegno.spec.alerting import alerting_of
 from dalsegno.store import outbox, run_queries
@@ -33,7 +34,7 @@ def message(kind: str, run: Mapping[str, Any], said: str, now: datetime) -> dict
         "kind": kind,
         "title": f"{name} {said}",
         "text": run["reason"] or "",
-        "hint": f"dalsegno show {name}",
+        "hint": as_command(action("See its steps", Verb.SHOW, run=name)),
         "workflow": run["workflow_id"],
         "run": name,
         "run_id": run["id"],

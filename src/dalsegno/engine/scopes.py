@@ -324,7 +324,7 @@ class StoreLookup:
         with self.scopes.store.database.writing() as connection:
             found = runs.next_unique_id(connection, self.run.id)
         if found is None:
-            raise ParamError("There are no unique numbers before a run is there; a step's parameters may ask for one.")
+            raise ParamError("Unique ids are only available in step parameters.")
         return found
 
     def _row(self, step_id: str) -> Mapping[str, Any] | None:

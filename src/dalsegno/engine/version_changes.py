@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import OpenRun, StepUpdate
 from dalsegno.errors import UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.runs import Flow, Restarted
 from dalsegno.model.work_units import WorkUnit
 from dalsegno.plan.version_changes import CarriedOver, carry_over
@@ -41,8 +42,16 @@ def carried_over(flow: Flow, wish: Restarted, old: Blueprint, new: Blueprint, na
     except UserError as error:
         raise UserError(
             f"{name} cannot resume with version {new.version}. {error.message}",
-            hint=f"Run all of it with that version: dalsegno restart {name} --version {new.version} --from beginning. "
-            f"Or resume with version {old.version}: dalsegno restart {name}",
+            actions=[
+                action(
+                    "Run all of it with that version",
+                    Verb.RESTART,
+                    run=name,
+                    version=str(new.version),
+                    from_="beginning",
+                ),
+                action(f"Or resume with version {old.version}", Verb.RESTART, run=name),
+            ],
         ) from None
 
 

@@ -19,6 +19,7 @@ from dalsegno.clock import utc_now
 from dalsegno.engine.captures import Consumed, hold, is_held, refuse_settled
 from dalsegno.engine.ports import Versions
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.params import ParamDefinition, ParamDefinitions
 from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
 from dalsegno.model.workflow import SubworkflowStep
@@ -104,7 +105,7 @@ class WorkLog:
             if unit is None or unit.state is UnitState.UNDOING:
                 raise UserError(
                     f"The work of {known.name} is being undone.",
-                    hint=f"Finish that, then restart: dalsegno undo {key.captures[0]}",
+                    actions=[action("Finish that, then restart", Verb.UNDO, capture=key.captures[0])],
                 )
             self._refuse_other_worker(connection, unit)
             visited = unit.visited | {root_run}

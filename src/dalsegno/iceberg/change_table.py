@@ -23,6 +23,7 @@ from typing import Any
 
 from dalsegno.clock import to_millis
 from dalsegno.errors import DataError, PlatformError, UnknownName
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.files import Files
@@ -269,7 +270,8 @@ def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: st
     except FileNotFoundError as error:
         raise DataError(
             f"A manifest of the source has vanished while it was captured: {error}.",
-            hint="Its history expired. See what is left: dalsegno plan",
+            hint="Its history expired.",
+            actions=[action("See what is left", Verb.PLAN)],
         ) from error
     except OSError as error:
         raise PlatformError(f"Manifests could not be copied: {error}.", hint="Run the capture again.") from error

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any
 
 from dalsegno.errors import DataError, UnsupportedChange, UnsupportedTable
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg import avro
 from dalsegno.iceberg.files import Files
 from dalsegno.model.snapshots import Operation, Snapshot
@@ -219,7 +220,8 @@ def opened(files: Files, location: str) -> Iterator[tuple[avro.Format, Iterator[
     except FileNotFoundError as error:
         raise DataError(
             f"{location} has vanished, though a table still names it.",
-            hint="Its snapshot expired just now, or somebody deleted the file. See what is left: dalsegno plan",
+            hint="Its snapshot expired just now, or somebody deleted the file.",
+            actions=[action("See what is left", Verb.PLAN)],
         ) from error
 
 

@@ -121,7 +121,7 @@ def _refuse_copy_of_expired(table: Table, snapshot: Snapshot, work: Work) -> Non
     if source is not None and is_new and all(str(each) != source for each in table.snapshots):
         raise TargetError(
             f"Snapshot {snapshot.id} of {table.name} was made of snapshot {source}, which has expired: it may be what "
-            "this step wrote, and nobody can tell. Look into it: if the rows are there, commit the capture; if not, "
+            "this step wrote. Look into it: if the rows are there, commit the capture; if not, "
             "abandon it, and run the workflow again."
         )
 
@@ -137,7 +137,7 @@ def _refuse_gap(table: Table, head: int, work: Work) -> None:
     if oldest is None or not _is_first(oldest):
         raise TargetError(
             f"{table.name} has no snapshot from before the capture any more: what this step wrote may have expired, "
-            "and nobody can tell. Keep the snapshots of a target for as long as a run may be open. Look into it: "
+            "so that is unknown. Keep the snapshots of a target for as long as a run may be open. Look into it: "
             "if the rows are there, commit the capture; if not, abandon it, and run the workflow again."
         )
 
@@ -158,8 +158,8 @@ def _other_part(table: Table, snapshot: Snapshot, part: str | None) -> TargetErr
     said = "without naming a part" if found is None else f"as part {found!r}"
     asked = "without a part" if part is None else f"for part {part!r}"
     return TargetError(
-        f"This step wrote snapshot {snapshot.id} of {table.name} {said}, and now asks {asked}: nobody can tell "
-        "whether these are the same rows. If the code was changed since, finish the capture with the code as it was. "
+        f"This step wrote snapshot {snapshot.id} of {table.name} {said}, and now asks {asked}: whether "
+        "these are the same rows is unknown. If the code was changed since, finish the capture with the old code. "
         "Do every write to one table in a job.write of its own, with a part= each."
     )
 

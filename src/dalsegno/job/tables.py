@@ -55,7 +55,7 @@ def reading(name: str) -> Iterator[None]:
         if "TABLE_OR_VIEW_NOT_FOUND" in because:
             hint = " If it was renamed, use its new name. If this step creates it, say missing_ok=True."
         raise TargetError(
-            f"{name} could not be read, so nobody can tell whether it was written before: {because}{hint}"
+            f"{name} could not be read, so it is unknown whether it was written before: {because}{hint}"
         ) from error
 
 

@@ -142,8 +142,8 @@ def capture_spec_of(
     spec = CaptureSpec(kind, named - {Operation.REPLACE}, named_keys, mode=_mode(mode))
     if spec.mode is Mode.VIEW and (kind is not ChangeKind.ADDED or spec.operations != {Operation.APPEND}):
         raise UserError(
-            "A capture as a view can only show what was appended: expected no other --changes than added, and no other "
-            f"--operation than append, found {kind} of {', '.join(sorted(spec.operations))}.",
+            "A capture as a view can only show what was appended: expected changes 'added' and operation 'append', "
+            f"found {kind} of {', '.join(sorted(spec.operations))}.",
             hint="Use the default mode: a change table shows every kind of change.",
         )
     return spec
@@ -157,7 +157,7 @@ def _word(kind: type[_Words], word: str, what: str) -> _Words:
     try:
         return kind(word)
     except ValueError:
-        raise UserError(f"{word!r} is no {what}: expected {', '.join(kind)}.") from None
+        raise UserError(f"{word!r} is not a known {what}: expected {', '.join(kind)}.") from None
 
 
 class Role(StrEnum):

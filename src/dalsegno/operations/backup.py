@@ -26,7 +26,7 @@ def back_up(store: Store, file: Path) -> Backup:
             hint=f"pg_dump --format=custom --file {file} {store.database.url.database}",
         )
     if file.exists():
-        raise UserError(f"{file} is there already.", hint="Name another file, or remove this one.")
+        raise UserError(f"{file} exists already.", hint="Name another file, or remove this one.")
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         # It holds parameters of runs: only for whoever made it.

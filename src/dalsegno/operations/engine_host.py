@@ -54,4 +54,4 @@ class Host:
         except DalsegnoError as error:
             problems = (error.message,)
         for problem in problems:
-            log.warning("capture %s left something behind, for dalsegno clean: %s", capture_id, problem)
+            log.warning("capture %s left something behind, which the next clean-up removes: %s", capture_id, problem)

@@ -49,7 +49,12 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
 
 
 def error_fields(error: DalsegnoError) -> dict[str, Any]:
-    found: dict[str, Any] = {"code": error.code, "message": plain(error.message), "hint": plain(error.hint)}
+    found: dict[str, Any] = {
+        "code": error.code,
+        "message": plain(error.message),
+        "hint": plain(error.hint),
+        "actions": plain(error.actions),
+    }
     if isinstance(error, InvalidWorkflow):
         found["problems"] = [problem_fields(each) for each in error.problems]
     return found

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from dalsegno.clock import from_millis
 from dalsegno.engine import notices
 from dalsegno.errors import DalsegnoError
+from dalsegno.hints import Verb, action, as_command
 from dalsegno.model.captures import run_of_actor
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
@@ -165,7 +166,7 @@ def _tell_of_lag(connection: Connection, mark: CheckpointPosition, oldest_at: da
         "kind": "lag",
         "title": f"{mark.consumer} is more than {alerting.max_lag} behind {mark.table}",
         "text": f"The oldest snapshot that it has not processed is of {oldest_at:%Y-%m-%d %H:%M} UTC.",
-        "hint": f"dalsegno plan {mark.table} --consumer {mark.consumer}",
+        "hint": as_command(action("See what is new", Verb.PLAN, table=str(mark.table), consumer=mark.consumer)),
         "workflow": run[0] if run else None,
         "consumer": mark.consumer,
         "table": str(mark.table),

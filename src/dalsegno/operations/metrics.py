@@ -140,7 +140,7 @@ class Metrics:
         )
         yield Metric(
             "dalsegno_lag_unknown",
-            "Whether the lag cannot be told.",
+            "1 if the lag is unknown.",
             labels,
             {(row["consumer"], row["table_name"]): float(row["snapshots"] is None) for row in found},
         )

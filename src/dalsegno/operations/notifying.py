@@ -70,7 +70,7 @@ class Sender:
         if is_over:
             log.error("gives up telling %s that %s: %s", row["channel"], title, problem)
         else:
-            log.warning("could not tell %s that %s, tries again: %s", row["channel"], title, problem)
+            log.warning("could not notify %s that %s, will try again: %s", row["channel"], title, problem)
         with self.store.database.writing() as connection:
             outbox.mark_failed(connection, row["id"], problem, None if is_over else again_at)
 

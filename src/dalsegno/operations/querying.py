@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.outcomes import FailureKind
 from dalsegno.settings import Settings
 from dalsegno.spark.failures import explained
@@ -34,8 +35,9 @@ def query(settings: Settings, sql: str, *, limit: int, say: Callable[[str], None
     if form.effect is not Effect.READ:
         why = f", because {form.because}" if form.because else ""
         raise UserError(
-            f"Only queries are executed here, and {form.name or 'this'} is none{why}.",
-            hint="Put a statement that writes into a Spark step of a workflow: dalsegno run FILE",
+            f"Only queries are executed here, and {form.name or 'this'} is not one{why}.",
+            hint="Put a statement that writes into a Spark step of a workflow.",
+            actions=[action("Then run it", Verb.RUN)],
         )
     session = opened_for(settings, f"query-{uuid4().hex}", say)
     try:

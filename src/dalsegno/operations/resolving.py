@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dalsegno.capture.lake import Lake
 from dalsegno.engine.machine import machine_name
 from dalsegno.errors import Conflict, PlatformError, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
 from dalsegno.spark.forms import Effect, form_of
 from dalsegno.steps.spark import executors
@@ -39,15 +40,16 @@ def resolve(lake: Lake, capture_id: str, *, step: str | None = None, is_written:
             run = capture.created_by.removeprefix("run ")
             raise Conflict(
                 f"Capture {capture.id} is held by {capture.created_by}, which has not ended.",
-                hint=f"Wait for it, or end it first: dalsegno stop {run}",
+                actions=[action("Wait for it, or end it first", Verb.STOP, run=run)],
             )
         units = work_units.behind(connection, [capture.id])
         found = [unit for unit in units if step in (None, unit.key.step_id) and unit.is_sql and _doubts(unit)]
         if len(found) != 1:
             names = ", ".join(sorted({unit.key.step_id for unit in found})) or "none"
-            hint = "Name one with --step." if found else f"See what was begun: dalsegno writes {capture.id}"
             raise UserError(
-                f"Behind capture {capture.id}, {names} has statements in doubt; expected one step.", hint=hint
+                f"Behind capture {capture.id}, {names} has statements in doubt; expected one step.",
+                hint="Name one as 'step'." if found else None,
+                actions=[] if found else [action("See what was begun", Verb.SHOW_WRITES, capture=capture.id)],
             )
         [unit] = found
         state = StatementState.DONE if is_written else StatementState.PLANNED

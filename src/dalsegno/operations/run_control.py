@@ -9,6 +9,7 @@ from dalsegno.engine.blueprints import Blueprint
 from dalsegno.engine.records import Report
 from dalsegno.engine.starting import RESTARTED, restarted_with
 from dalsegno.errors import Conflict, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.messages import EndRun
 from dalsegno.model.params import ParamSource
@@ -135,7 +136,7 @@ class RunControl(RunReader):
         if RunStatus(row["status"]) not in _RESTARTABLE:
             raise Conflict(
                 f"{name} is {row['status']}; only a run that has ended can be restarted.",
-                hint=f"End it first: dalsegno stop {name}",
+                actions=[action("End it first", Verb.STOP, run=name)],
             )
         before = self.machinery.versions.blueprint(row["workflow_id"], row["version"])
         blueprint = before if version is None else self.machinery.versions.named(row["workflow_id"], version)
@@ -145,7 +146,7 @@ class RunControl(RunReader):
         if restart is RestartFrom.INCOMPLETE and row["status"] == RunStatus.SUCCEEDED.value:
             raise Conflict(
                 f"{name} has succeeded: nothing is left to run.",
-                hint=f"To run it again: dalsegno restart {name} --from beginning",
+                actions=[action("To run it again", Verb.RESTART, run=name, from_="beginning")],
             )
         if step is not None:
             # One that is new is reached if a step before it was.
@@ -177,7 +178,10 @@ class RunControl(RunReader):
         if reached_by and not reached:
             raise Conflict(
                 f"{name} has not reached step {step!r}, so it cannot be restarted there.",
-                hint=f"Restart what did not complete: dalsegno restart {name}. See its steps: dalsegno show {name}",
+                actions=[
+                    action("Restart what did not complete", Verb.RESTART, run=name),
+                    action("See its steps", Verb.SHOW, run=name),
+                ],
             )
 
     def _happen(
@@ -190,7 +194,7 @@ class RunControl(RunReader):
         if not StepStatus(found["status"]).is_open:
             raise Conflict(
                 f"Step {step!r} of {row['workflow_id']}/{row['number']} is {found['status']}.",
-                hint=f"See its steps: dalsegno show {row['workflow_id']}/{row['number']}",
+                actions=[action("See its steps", Verb.SHOW, run=_name(row))],
             )
         # Only a step that is held up can be resumed; others go on as before.
         if not isinstance(happening, Resumed) or StepStatus(found["status"]) in _HELD_UP:
@@ -204,7 +208,7 @@ class RunControl(RunReader):
         if RunStatus(row["status"]).is_final:
             raise Conflict(
                 f"{row['workflow_id']}/{row['number']} has ended: it is {row['status']}.",
-                hint=f"To run it again: dalsegno restart {row['workflow_id']}/{row['number']}",
+                actions=[action("To run it again", Verb.RESTART, run=_name(row))],
             )
         return row
 
@@ -235,5 +239,5 @@ def _check_full_refresh(blueprint: Blueprint, asked: FullRefresh) -> None:
     if not blueprint.captures | blueprint.declared and not blueprint.calls_others:
         raise UserError(
             f"{workflow_id} captures nothing, so there is nothing to refresh.",
-            hint=f"Run it: dalsegno run {workflow_id}",
+            actions=[action("Run it", Verb.RUN, workflow=workflow_id)],
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 from dalsegno.engine.attempt_folders import attempt_folder
 from dalsegno.errors import NotReached, UnknownName, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.runs import RunStatus
 from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.run_views import RunEvent, RunView, StepView, run_view, step_views
@@ -42,7 +43,7 @@ class RunReader:
         if found is None:
             raise UnknownName(
                 f"There is no run {reference!r}: expected a run's id, WORKFLOW/NUMBER, or a workflow that has run.",
-                hint="See the runs there are: dalsegno runs",
+                actions=[action("See the runs there are", Verb.LIST_RUNS)],
             )
         return dict(found)
 
@@ -120,11 +121,11 @@ class RunReader:
         if loop is not None and not iteration:
             return UserError(
                 f"Step {step!r} is inside of the loop {loop!r}: say in which iteration.",
-                hint=f"The first one: --iteration {loop}/0",
+                hint=f"The first 'iteration' is {loop}/0.",
             )
         return NotReached(
             f"Step {step!r} of {name} has not been reached{f' in {iteration}' if iteration else ''}.",
-            hint=f"See its steps: dalsegno show {name}",
+            actions=[action("See its steps", Verb.SHOW, run=name)],
         )
 
 

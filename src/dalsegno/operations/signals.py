@@ -82,7 +82,7 @@ def typed_value(name: str, text: str) -> tuple[str, SignalValue]:
         return name, int(text) if _NUMBER.fullmatch(text) and int(text) in _LONG else text
     if kind.upper() not in _TYPES:
         raise UserError(
-            f"{kind!r} is no type of a signal's parameter: expected STRING or LONG.", hint=f"Such as {name}:STRING=1"
+            f"{kind!r} is not a type of a signal's parameter: expected STRING or LONG.", hint=f"Such as {name}:STRING=1"
         )
     return name, _cast(name, text, ParamType(kind.upper()))
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dalsegno.errors import UnknownName, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.step_files import StepFile
 from dalsegno.model.templates import JobTemplate
 from dalsegno.spec import templates as spec
@@ -68,5 +69,8 @@ class TemplateFinder:
                 hint="Name one of them as sub_type_version, or as the parameter job_template_version.",
             )
         close = get_close_matches(job_type, [each.job_type for each in self.all()], n=1)
-        meant = f"Did you mean {close[0]!r}?" if close else "Push it first: dalsegno templates push FILE"
-        return UnknownName(f"There is no job template {job_type!r}.", hint=meant)
+        return UnknownName(
+            f"There is no job template {job_type!r}.",
+            hint=f"Did you mean {close[0]!r}?" if close else None,
+            actions=[] if close else [action("Push it first", Verb.PUSH_TEMPLATE)],
+        )

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
+from dalsegno.hints import Verb, action
 from dalsegno.private_files import make_private_folder
 from dalsegno.store import Store, audit_log, tokens
 
@@ -59,7 +60,8 @@ def write_token(file: Path, token: str) -> Path:
             made.unlink()
         raise PlatformError(
             f"The first token cannot be written to {file}: {error.strerror}.",
-            hint="Check that this user may write there, or make a token yourself: dalsegno server token",
+            hint="Check that this user may write there.",
+            actions=[action("Or create a token yourself", Verb.CREATE_TOKEN)],
         ) from error
 
 

@@ -35,7 +35,7 @@ def outlook_of_trigger(trigger: Trigger, text: str, request: OutlookRequest) -> 
     """Of a trigger without a workflow."""
     found = views_of(trigger.kind).views([trigger], None, request)
     if request.is_simulated and not found:
-        raise UserError(f"{text!r} watches no tables, so there is no history to look at.", hint="Leave --simulate out.")
+        raise UserError(f"{text!r} watches no tables, so there is no history to simulate it with.")
     return Outlook(None, True, request.at, found)
 
 

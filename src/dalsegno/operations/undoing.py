@@ -16,6 +16,7 @@ from dalsegno.capture.lake import Lake
 from dalsegno.clock import to_millis
 from dalsegno.engine.machine import machine_name
 from dalsegno.errors import CaptureSettled, DataError, UnknownName, UserError
+from dalsegno.hints import Action, Verb, action
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.catalogs import Catalog, ConcurrentChange, LoadedTable
 from dalsegno.iceberg.history import MAIN
@@ -82,15 +83,15 @@ def _work_of(lake: Lake, capture_id: str, step: str | None) -> tuple[Capture, li
     capture = lake.store.capture(capture_id)
     if not capture.state.is_pending:
         raise CaptureSettled(
-            f"Capture {capture.id} is {capture.state}: what was written for it is not taken back.",
-            hint="Roll the target back, then move the checkpoint: dalsegno checkpoints set",
+            f"Capture {capture.id} is {capture.state}: what was written for it cannot be undone.",
+            actions=[action("Roll the target back, then move the checkpoint", Verb.SET_CHECKPOINT)],
         )
     with lake.store.database.reading() as connection:
         if is_open(connection, capture.created_by):
             run = capture.created_by.removeprefix("run ")
             raise UserError(
                 f"Capture {capture.id} is held by {capture.created_by}, which has not ended.",
-                hint=f"End it first: dalsegno stop {run}",
+                actions=[action("End it first", Verb.STOP, run=run)],
             )
         units = [each for each in work_units.behind(connection, [capture.id]) if each.is_begun]
     chosen = [unit for unit in units if step in (None, unit.key.step_id)]
@@ -106,8 +107,8 @@ def _end_what_runs(lake: Lake, units: Sequence[WorkUnit]) -> None:
     for unit in units:
         if not unit.is_sql:
             raise UserError(
-                f"What {unit.name} has written is not known here: it is no SQL.",
-                hint=f"Roll its targets back by hand, then: dalsegno undo {unit.key.captures[0]} --leave-rows",
+                f"What {unit.name} has written is unknown: it does not run SQL.",
+                actions=[_by_hand([unit])],
             )
         for statement in unit.statements:
             if statement.state is StatementState.BEGUN:
@@ -130,12 +131,12 @@ def _targets(units: Sequence[WorkUnit]) -> dict[TableName, TableState]:
         if form_of(statement.text).effect is Effect.UNKNOWN:
             raise DataError(
                 f"Statement {statement.number} was executed, and what it wrote is not known: {statement.text[:80]!r}.",
-                hint=_by_hand(units),
+                actions=[_by_hand(units)],
             )
         if statement.target is None or statement.before is None:
             raise DataError(
                 f"Where statement {statement.number} wrote to cannot be asked: {statement.text[:80]!r}.",
-                hint=_by_hand(units),
+                actions=[_by_hand(units)],
             )
         found.setdefault(TableName.of_quoted(statement.target), statement.before)
     return found
@@ -158,16 +159,16 @@ def _plan(lake: Lake, name: TableName, before: TableState, units: Sequence[WorkU
     if table is None:
         return []
     if before.uuid is not None and table.metadata["table-uuid"] != before.uuid:
-        raise DataError(f"Another table is called {name} now: it is not rolled back.", hint=_by_hand(units))
+        raise DataError(f"Another table is called {name} now: it is not rolled back.", actions=[_by_hand(units)])
     moves = list(_moves(table, before, units))
     gone = {each for move in moves for each in _ids_above(table, move)}
     _refuse_captured(lake, name, gone, units)
     return moves
 
 
-def _by_hand(units: Sequence[WorkUnit]) -> str:
+def _by_hand(units: Sequence[WorkUnit]) -> Action:
     capture_id = units[0].key.captures[0]
-    return f"Take back by hand what was written, then: dalsegno undo {capture_id} --leave-rows"
+    return action("Roll the targets back by hand, then", Verb.UNDO, capture=capture_id, leave_rows=True)
 
 
 def _moves(table: LoadedTable, before: TableState, units: Sequence[WorkUnit]) -> Iterable[_Move]:
@@ -194,7 +195,7 @@ def _moves(table: LoadedTable, before: TableState, units: Sequence[WorkUnit]) ->
             who = ", ".join(foreign[:5]) or f"the history since snapshot {wanted} is incomplete"
             raise DataError(
                 f"{table.name} cannot be rolled back: others have written to {branch!r} since: {who}.",
-                hint=_by_hand(units),
+                actions=[_by_hand(units)],
             )
         yield _Move(branch, wanted)
 
@@ -235,7 +236,7 @@ def _refuse_captured(lake: Lake, name: TableName, gone: set[int], units: Sequenc
             raise DataError(
                 f"{name} cannot be rolled back: consumer {mark.consumer!r} has processed it up to snapshot "
                 f"{mark.position.snapshot_id}.",
-                hint=_by_hand(units),
+                actions=[_by_hand(units)],
             )
     for capture in lake.store.captures(pending_only=True):
         for captured in capture.tables:
@@ -243,7 +244,7 @@ def _refuse_captured(lake: Lake, name: TableName, gone: set[int], units: Sequenc
                 raise DataError(
                     f"{name} cannot be rolled back: capture {capture.id} of consumer {capture.consumer!r} holds "
                     "what would go.",
-                    hint=f"Abandon it first: dalsegno abandon {capture.id}",
+                    actions=[action("Abandon it first", Verb.ABANDON, capture=capture.id)],
                 )
 
 
@@ -304,7 +305,7 @@ def _begin(lake: Lake, capture: Capture, units: Sequence[WorkUnit]) -> None:
         ):
             raise UserError(
                 f"Somebody has worked behind capture {capture.id} while it was to be undone; nothing was rolled back.",
-                hint=f"See what was written: dalsegno writes {capture.id}. Then try again.",
+                actions=[action("Try again after a look at what was written", Verb.SHOW_WRITES, capture=capture.id)],
             )
         for unit in units:
             # Whoever works on it finds that it is no longer theirs.

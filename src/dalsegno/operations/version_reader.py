@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dalsegno.errors import UnknownName
+from dalsegno.hints import Verb, action
 from dalsegno.store import run_queries
 from dalsegno.store.reading import Readable
 
@@ -32,8 +33,11 @@ class VersionReader:
             known = [] if row else [each["id"] for each in run_queries.workflow_rows(connection)]
         if row is None:
             close = get_close_matches(workflow_id, known, n=1)
-            meant = f"Did you mean {close[0]!r}?" if close else "Push it first: dalsegno push FILE"
-            raise UnknownName(f"There is no workflow {workflow_id!r}.", hint=meant)
+            raise UnknownName(
+                f"There is no workflow {workflow_id!r}.",
+                hint=f"Did you mean {close[0]!r}?" if close else None,
+                actions=[] if close else [action("Push it first", Verb.PUSH)],
+            )
         return dict(row)
 
     def newest(self, workflow_id: str) -> int | None:
@@ -46,5 +50,5 @@ class VersionReader:
 def no_version(workflow_id: str, version: object) -> UnknownName:
     return UnknownName(
         f"{workflow_id} has no version {version!s:.40}.",
-        hint=f"See the versions there are: dalsegno versions {workflow_id}",
+        actions=[action("See the versions there are", Verb.LIST_VERSIONS, workflow=workflow_id)],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dalsegno.engine.blueprints import Blueprint
 from dalsegno.errors import Conflict, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.stored_text import whole_number
 from dalsegno.operations.version_diff import VersionDiff, diff_of
 from dalsegno.operations.version_reader import VersionReader, no_version
@@ -48,14 +49,14 @@ class Versions(VersionReader):
                 if number is None:
                     raise Conflict(
                         f"{workflow_id} has no active version.",
-                        hint=f"Activate one: dalsegno versions {workflow_id} --activate latest",
+                        actions=[action("Activate one", Verb.LIST_VERSIONS, workflow=workflow_id, activate="latest")],
                     )
             case _ if version.isdecimal():
                 number = whole_number(version)
                 if number is None:
                     raise no_version(workflow_id, version)
             case _:
-                raise UserError(f"{version!r} is no version: expected active, latest, default or a number.")
+                raise UserError(f"{version!r} is not a version: expected active, latest, default or a number.")
         return self.blueprint(workflow_id, number)
 
     def active(self, workflow_id: str) -> Blueprint | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dalsegno.errors import Conflict, UnknownName, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.step_files import StepFile
 from dalsegno.operations.context import Context
 from dalsegno.operations.pages import Page, key_of, number_of, page_of, sorted_page
@@ -163,7 +164,7 @@ class Workflows:
                     number = waiting[0]["number"]
                     raise Conflict(
                         f"{workflow_id} has {len(waiting)} runs that have not ended.",
-                        hint=f"Stop them first: dalsegno stop {workflow_id}/{number}",
+                        actions=[action("Stop them first", Verb.STOP, run=f"{workflow_id}/{number}")],
                     )
                 numbers = {name: row[name] for name in ("active_version", "latest_version", "last_run")}
                 change.describe(_KIND, workflow_id, before=numbers)
@@ -193,7 +194,7 @@ class Workflows:
                 if not workflows.clear_breakpoint(connection, workflow_id, step):
                     raise UnknownName(
                         f"{workflow_id} has no breakpoint before {step!r}.",
-                        hint=f"See those there are: dalsegno breakpoints list {workflow_id}",
+                        actions=[action("See those there are", Verb.LIST_BREAKPOINTS, workflow=workflow_id)],
                     )
                 change.describe("breakpoint", f"{workflow_id} {step}", before={"step": step})
                 runs.touch_open_runs(connection, workflow_id)

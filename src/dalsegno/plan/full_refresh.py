@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import StatementState, WorkUnit
@@ -53,6 +54,13 @@ def refuse_untrusted(workflow_id: str, step_id: str, kind: str, allowed: FullRef
     raise UserError(
         f"Step {step_id!r} is a {kind} job, and a full refresh cannot know which tables it writes to: rows that it "
         "wrote before could stay beside the new ones.",
-        hint="If it writes no rows, or replaces all of them when the capture's 'is_full' is true: "
-        f"dalsegno run {workflow_id} --full-refresh --trust {step_id}",
+        actions=[
+            action(
+                "If it writes no rows, or replaces all of them when the capture's 'is_full' is true",
+                Verb.RUN,
+                workflow=workflow_id,
+                full_refresh=True,
+                trust=step_id,
+            )
+        ],
     )

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from dalsegno.clock import from_millis
 from dalsegno.errors import DataError, HistoryLost, UnsupportedChange, UserError
-from dalsegno.hints import Action, Verb
+from dalsegno.hints import Action, Verb, action
 from dalsegno.model.capture_requests import TableRequest
 from dalsegno.model.captures import ADDED_FILES, EVERY_OPERATION, CaptureSpec, ChangeKind
 from dalsegno.model.snapshots import History, Operation, Position, Snapshot
@@ -118,7 +118,7 @@ def next_increment(request: TableRequest, history: History, checkpoint: Position
     if checkpoint is not None and start is not None:
         raise UserError(
             f"Consumer {consumer!r} has a checkpoint on {table} already, at {checkpoint}; a start is chosen once.",
-            hint="To continue from there, leave --from out. To take the whole table again: --from full.",
+            actions=[capture_with("To continue from there", table, consumer, from_=None), whole_table(table, consumer)],
         )
     after = checkpoint or starting_position(table, history, start or DEFAULT_START, upto)
     _refuse_end_before(table, history, after, upto)
@@ -179,7 +179,7 @@ def _refuse_end_before(table: TableName, history: History, after: Position, upto
     if upto is None or any(snapshot.id == upto.id for snapshot in history.ancestors(known)):
         raise UserError(
             f"The range would end before it begins: the checkpoint on {table} is at {after}, which is later.",
-            hint="Leave --upto out, or name a later snapshot.",
+            hint="Leave 'upto' out, or name a later snapshot.",
         )
 
 
@@ -355,8 +355,8 @@ def unproven_beginning(table: TableName, consumer: str, oldest: Snapshot) -> His
         f"The history of {table} begins with snapshot {oldest.id} of {from_millis(oldest.timestamp_ms):%Y-%m-%d %H:%M} "
         "UTC, which is not its first: older ones have expired, so what was added before is unknown.",
         actions=[
-            capture_with("To take the whole table as it is now", table, consumer, **{"from": "full"}),
-            capture_with("To skip what it holds now and take only what comes", table, consumer, **{"from": "latest"}),
+            capture_with("To take the whole table as it is now", table, consumer, from_="full"),
+            capture_with("To skip what it holds now and take only what comes", table, consumer, from_="latest"),
         ],
     )
 
@@ -400,8 +400,8 @@ def refuse_changes(increment: Increment, consumer: str) -> None:
 
 
 def capture_with(aim: str, table: TableName, consumer: str, **options: str | None) -> Action:
-    return Action(aim, Verb.CAPTURE, {"table": str(table), "consumer": consumer, **options})
+    return action(aim, Verb.CAPTURE, table=str(table), consumer=consumer, **options)
 
 
 def whole_table(table: TableName, consumer: str) -> Action:
-    return Action("To take the whole table again", Verb.REFRESH, {"table": str(table), "consumer": consumer})
+    return action("To take the whole table again", Verb.REFRESH, table=str(table), consumer=consumer)

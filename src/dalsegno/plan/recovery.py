@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dalsegno.errors import DataError, HistoryLost
+from dalsegno.hints import Action, Verb, action
 from dalsegno.model.snapshots import History, Position
 from dalsegno.model.stamps import StampedRange, Write
 from dalsegno.model.tables import TableName
@@ -75,7 +76,7 @@ def recovered_position(source: History, known: Sequence[Written]) -> Position:
     if newest.upto is not None and snapshot is None:
         raise HistoryLost(
             f"{newest.table} no longer has snapshot {newest.upto}, up to which capture {newest.capture_id} of "
-            f"{newest.consumer!r} goes; what came after it cannot be told.",
+            f"{newest.consumer!r} goes; what came after it is unknown.",
             actions=again,
         )
     _refuse_gaps(source, known)
@@ -94,8 +95,8 @@ def is_ahead(source: History, position: Position, stored: Position) -> bool:
             return False
     raise HistoryLost(
         f"The store has a checkpoint at {stored}, branch {stored.branch}, of table {stored.table_uuid}, the targets "
-        f"tell of {position}, branch {position.branch}, of table {position.table_uuid}: which is later cannot be told.",
-        hint="Look at both, and choose with dalsegno checkpoints set.",
+        f"are at {position}, branch {position.branch}, of table {position.table_uuid}: which is later is unknown.",
+        actions=[action("Look at both, and choose one", Verb.SET_CHECKPOINT)],
     )
 
 
@@ -118,9 +119,9 @@ def _refuse_gaps(source: History, known: Sequence[Written]) -> None:
         before = earlier[-1]
         raise HistoryLost(
             f"Capture {written.range.capture_id} begins after {_snapshot(begins)}, the one before it, "
-            f"{before.capture_id}, ends with {_snapshot(before.upto)}, and {before.table} does not tell that one leads "
-            "to the other: whether these are all captures cannot be told.",
-            hint=f"If they are: {_set_command(known[-1].range)}",
+            f"{before.capture_id}, ends with {_snapshot(before.upto)}, and {before.table} does not show that one leads "
+            "to the other: some captures may be missing.",
+            actions=[_set_to("If none is missing", known[-1].range)],
         )
 
 
@@ -135,7 +136,7 @@ def _refuse_unfinished(known: Sequence[Written]) -> None:
     if missing:
         raise _unfinished(newest, f"but not what the captures before it wrote to {' and '.join(missing)}")
     if any(word.isdecimal() for write in newest.writes for word in write.place.split("/")):
-        raise _unfinished(newest, "in a loop, whose other iterations may have written more, or not yet")
+        raise _unfinished(newest, "in a loop: its other iterations may have written more, or not yet")
 
 
 def _unfinished(newest: Written, what: str) -> DataError:
@@ -144,10 +145,11 @@ def _unfinished(newest: Written, what: str) -> DataError:
     first = {write.target: write.snapshot_id for write in reversed(newest.writes)}
     return DataError(
         f"Capture {told.capture_id} of {told.consumer!r} wrote to {' and '.join(map(str, newest.targets))}, {what}: "
-        "whether all of it was processed cannot be told.",
-        hint=f"If it was, or once you have written what is missing: {_set_command(told)}. If it was not: roll back "
+        "whether all of it was processed is unknown.",
+        hint="If it was not, roll back "
         f"{', '.join(f'{target} to before snapshot {first[target]}' for target in newest.targets)}, and rebuild again. "
-        "A table that is not written to any more can be left out.",
+        "A table that is no longer written can be left out.",
+        actions=[_set_to("If it was processed, or once you have written what is missing", told)],
     )
 
 
@@ -160,7 +162,7 @@ def _snapshot(snapshot_id: int | None) -> str:
     return "the beginning" if snapshot_id is None else f"snapshot {snapshot_id}"
 
 
-def _set_command(told: StampedRange) -> str:
-    place = "earliest" if told.upto is None else told.upto
-    branch = "" if told.branch == "main" else f" --branch {told.branch}"
-    return f"dalsegno checkpoints set {told.table} --consumer {told.consumer} --to {place}{branch}"
+def _set_to(aim: str, told: StampedRange) -> Action:
+    branch = {} if told.branch == "main" else {"branch": told.branch}
+    to = "earliest" if told.upto is None else str(told.upto)
+    return action(aim, Verb.SET_CHECKPOINT, table=str(told.table), consumer=told.consumer, to=to, **branch)

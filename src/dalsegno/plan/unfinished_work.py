@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dalsegno.errors import DalsegnoError, PlatformError, UserError
+from dalsegno.hints import Action, Verb, action
 from dalsegno.model.work_units import UnitKey, UnitState, WorkUnit
 
 
@@ -60,17 +61,24 @@ def refusal(unit: WorkUnit, *, is_final: bool) -> DalsegnoError:
     kind = UserError if is_final else PlatformError
     return kind(
         f"Behind capture {captures}, the work of {unit.name} {state}: rows could be written twice, or be lost.",
-        hint=ways_on(unit),
+        actions=ways_on(unit),
     )
 
 
-def ways_on(unit: WorkUnit) -> str:
+def in_doubt(capture_id: str, step_id: str) -> list[Action]:
+    """What a person says about a statement in doubt: that it was executed, or that it was not."""
+    return [
+        action("If the rows are there", Verb.RESOLVE, capture=capture_id, step=step_id, written=True),
+        action("If they are not", Verb.RESOLVE, capture=capture_id, step=step_id, not_written=True),
+    ]
+
+
+def ways_on(unit: WorkUnit) -> list[Action]:
     """What can be done about work that was begun."""
-    undo = f"dalsegno undo {unit.key.captures[0]}"
-    if not unit.is_sql:
-        # What it wrote, only its targets know.
-        undo += f" --step {unit.key.step_id} --leave-rows"
-    return (
-        f"Finish it with the version that began it: dalsegno restart {unit.begun_by}. "
-        f"Or roll its targets back{'' if unit.is_sql else ' by hand'}, and start anew: {undo}"
-    )
+    finish = action("Finish it with the version that began it", Verb.RESTART, run=unit.begun_by)
+    capture = unit.key.captures[0]
+    if unit.is_sql:
+        return [finish, action("Or roll its targets back, and start again", Verb.UNDO, capture=capture)]
+    # What it wrote, only its targets know.
+    aim = "Or roll its targets back by hand, and start again"
+    return [finish, action(aim, Verb.UNDO, capture=capture, step=unit.key.step_id, leave_rows=True)]

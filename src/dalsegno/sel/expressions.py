@@ -112,7 +112,7 @@ class Expressions(Cursor):
                 self._advance()
                 if self._sees("("):
                     raise self._fault(
-                        f"{token.text}(...) is no function", token, hint="Methods belong to a value or a class."
+                        f"{token.text}(...) is not a function", token, hint="Methods belong to a value or a class."
                     )
                 return nodes.Name(token.at, token.text)
             case "integer":

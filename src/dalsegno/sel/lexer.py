@@ -92,7 +92,7 @@ def unescaped(literal: str) -> str:
     def character(match: re.Match[str]) -> str:
         if match[1] not in _ESCAPES:
             raise Fault(
-                f"\\{match[1]} is no escape in a string",
+                f"\\{match[1]} is not an escape in a string",
                 hint="There are \\b \\n \\t \\f \\r \\\\ \\' \\\" and \\uXXXX; for a backslash write \\\\.",
             )
         return _ESCAPES[match[1]]
@@ -125,5 +125,5 @@ def _illegal(text: str, position: int) -> Fault:
     if text.startswith("/*", position):
         return Fault("the comment is not closed", hint="End it with */.")
     if character in _CURLY_QUOTES:
-        return Fault(f"{character} is no quote", hint="Use ' or \".")
+        return Fault(f"{character} is not a quote", hint="Use ' or \".")
     return Fault(f"{character!r} does not belong here")

@@ -191,7 +191,7 @@ def _checked(type_: Type, value: Any) -> Any:
             return value
         case Type.DOUBLE, float() | int() if not isinstance(value, bool):
             return float(value)
-    raise Fault(f"{value!r:.80} is no {type_}")
+    raise Fault(f"{value!r:.80} is not a {type_}")
 
 
 def type_of(value: Any) -> Type:  # noqa: PLR0911 - one return for each type
@@ -215,7 +215,7 @@ def type_of(value: Any) -> Type:  # noqa: PLR0911 - one return for each type
             return Type.LONG_ARRAY
         case [int() | float(), *_]:
             return Type.DOUBLE_ARRAY
-    raise Fault(f"{value!r:.80} is no value that an expression can use")
+    raise Fault(f"{value!r:.80} is not a value that an expression can use")
 
 
 def to_value(box: Box, meter: Meter) -> Value:
@@ -259,7 +259,7 @@ def _in_order(entries: dict[str, Box], meter: Meter) -> list[str]:
 def text_of(box: Box, meter: Meter) -> str:
     """What ``'' + box`` gives."""
     if box.type is Type.PARAMS:
-        raise Fault("params is no value; name one of its entries: params['name']")
+        raise Fault("params is not a value; name one of its entries: params['name']")
     if box.type is Type.STRING:
         return "null" if box.value is None else str(box.value)
     text = _text(box, meter, meter.limits.depth)

@@ -243,7 +243,7 @@ def _fields(body: bytes) -> Fields:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"The body is no JSON: {error}.") from None
+        raise UserError(f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
         raise UserError("The body must be a JSON object.", hint='For instance: {"params": {"day": "2026-01-31"}}')
     return found

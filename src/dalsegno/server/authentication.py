@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.operations.printable import one_line
 from dalsegno.operations.tokens import Tokens, is_one_of, is_well_formed
 from dalsegno.server.answers import error_answer
@@ -62,8 +63,12 @@ class Authentication:
             many = UserError("Too many requests without a valid token.", hint="Try again in a second.")
             return error_answer(429, many, {"Retry-After": "1"})
         message = "A token is missing." if not scheme else "The token is not valid."
-        hint = "Send the header 'Authorization: Bearer TOKEN'. A new one: dalsegno server token"
-        return error_answer(401, UserError(message, hint=hint), {"WWW-Authenticate": "Bearer"})
+        refused = UserError(
+            message,
+            hint="Send the header 'Authorization: Bearer TOKEN'.",
+            actions=[action("A new one", Verb.CREATE_TOKEN)],
+        )
+        return error_answer(401, refused, {"WWW-Authenticate": "Bearer"})
 
     def _is_valid(self, token: str, *, is_throttled: bool) -> bool:
         """A valid token is let in whatever else its peer sent; guesses cost the store one look per second."""

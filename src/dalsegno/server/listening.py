@@ -17,6 +17,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dalsegno.errors import PlatformError, UserError
+from dalsegno.hints import Action, Verb, action
 from dalsegno.operations.service import Service
 from dalsegno.server.answers import SafeAnswers
 from dalsegno.server.api import Api
@@ -124,9 +125,10 @@ def _bound(listen: str, setting: str) -> socket.socket:
 
 
 def _cannot_listen(listen: str, setting: str, error: OSError) -> PlatformError:
-    hint = f"Name another place: --{setting} 127.0.0.1:8485."
-    hint += " To answer nothing: --roles triggers,workers" if setting == "listen" else ""
-    return PlatformError(f"The server cannot listen on {listen}: {error.strerror}.", hint=hint)
+    actions = [Action("Name another place", Verb.START_SERVER, {setting: "127.0.0.1:8485"})]
+    if setting == "listen":
+        actions.append(action("To answer nothing", Verb.START_SERVER, roles="triggers,workers"))
+    return PlatformError(f"The server cannot listen on {listen}: {error.strerror}.", actions=actions)
 
 
 def address_of(text: str, setting: str = "listen") -> tuple[str, int]:

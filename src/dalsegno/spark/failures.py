@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dalsegno.hints import Verb, action, as_sentence
 from dalsegno.model.outcomes import FailureKind
 
 #: Classes of SQLSTATE that do not speak of the statement: connections, conflicts, resources, the system.
@@ -30,7 +31,8 @@ _SYNTAX = "PARSE_SYNTAX_ERROR"
 #: What the client raises where Spark could not read or resolve a statement.
 _REFUSALS = ("AnalysisException", "ParseException")
 _HINTS = {
-    "TABLE_OR_VIEW_NOT_FOUND": "Name tables as catalog.namespace.table. These exist: dalsegno catalogs tables",
+    "TABLE_OR_VIEW_NOT_FOUND": "Name tables as catalog.namespace.table. "
+    + as_sentence(action("These exist", Verb.LIST_TABLES)),
     "CANNOT_MODIFY_STATIC_CONFIG": "It is fixed when Spark starts: set it under [spark.conf], or submit the step.",
     "CANNOT_MODIFY_CONFIG": "It is fixed when Spark starts: set it under [spark.conf], or submit the step.",
 }
@@ -59,7 +61,7 @@ def explained(error: Exception) -> Failure:
     text = str(error).partition("JVM stacktrace:")[0].strip()
     if not condition and status in _PLATFORM_STATUSES:
         message = f"The Spark server cannot be used: {status}{_detail(text)}."
-        return Failure(FailureKind.PLATFORM, message, "Is it there? Type: dalsegno spark status", text)
+        return Failure(FailureKind.PLATFORM, message, as_sentence(action("See whether it runs", Verb.SHOW_SPARK)), text)
     is_platform = (
         condition.startswith(_PLATFORM_CONDITIONS)
         or state.startswith(_PLATFORM_STATES)

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from dalsegno.errors import PlatformError
 from dalsegno.file_locks import is_held
+from dalsegno.hints import Verb, action
 from dalsegno.private_files import OWN_FOLDER, make_private_folder
 from dalsegno.spark.cache import locked
 from dalsegno.spark.jars import POSTGRES_JDBC, SQLITE_JDBC
@@ -156,7 +157,8 @@ class LocalServer:
             time.sleep(0.05)
         raise PlatformError(
             f"The local Spark did not answer within {_START_SECONDS:.0f} s.",
-            hint=f"See {self.folder / LOG}, then type: dalsegno spark stop",
+            hint=f"See {self.folder / LOG}.",
+            actions=[action("Then stop it", Verb.STOP_SPARK)],
         )
 
 

@@ -58,7 +58,7 @@ def _check_limit(fields: Fields, name: str) -> None:
         return
     length = duration(text)
     if length is None:
-        fields.add(f"{text!r} is no duration", name, "write for instance 30min, 2h or 1 day")
+        fields.add(f"{text!r} is not a duration", name, "write for instance 30min, 2h or 1 day")
     elif not timedelta() < length <= _LONGEST:
         fields.add(f"{name!r} must be above 0 and at most {_LONGEST.days} days, found {text!r}", name)
 
@@ -68,7 +68,7 @@ def _check_both(fields: Fields, name: str, limit: str) -> None:
     if has_channels and not has_limit:
         fields.add(f"{name!r} needs {limit!r}", name, f"write for instance {limit}: 2h")
     if has_limit and not has_channels and fields.find("on_failure") is None:
-        fields.add(f"{limit!r} does not say whom to tell", limit, f"write for instance {name}: [ops]")
+        fields.add(f"{limit!r} does not name a channel", limit, f"write for instance {name}: [ops]")
 
 
 def alerting_of(properties: Mapping[str, Any]) -> Alerting:

@@ -115,7 +115,7 @@ def _scalar(event: yaml.ScalarEvent, mark: SourceLocation, problems: Problems) -
             if kind is float and isinstance(value, int) and not isinstance(value, bool):
                 value = float(value)
             if type(value) is not kind:
-                problems.add(f"{event.value!r} is no {event.tag.removeprefix(_TAG_PREFIX)}", mark)
+                problems.add(f"{event.value!r} is not a valid {event.tag.removeprefix(_TAG_PREFIX)}", mark)
     elif event.tag == "!":
         value = event.value
     return Scalar(value, mark, event.value, style, _mark(event.end_mark))
@@ -166,7 +166,7 @@ def _in_words(error: yaml.MarkedYAMLError, lines: list[str], mark: SourceLocatio
         bracket = "]" if "sequence" in (error.context or "") else "}"
         return f"a bracket that opens {where} isn't closed before this: expected ',' or {bracket!r}", None
     is_list = "block collection" in (error.context or "")
-    what = "a list whose items begin with '- '" if is_list else "a mapping of 'key: value' lines"
+    what = "a list of items that begin with '- '" if is_list else "a mapping of 'key: value' lines"
     indent, expected = len(line) - len(line.lstrip()), begun.column
     message = f"wrong indentation or a missing ':': expected the next line of {what} that begins {where}"
     if not line.strip():

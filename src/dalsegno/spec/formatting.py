@@ -49,7 +49,9 @@ def formatted(text: str | bytes, *, file: str = "workflow", force: bool = False)
     if content.lstrip()[:1] == "{" and _is_json(content):
         return json.dumps(_plain_in_order(root), ensure_ascii=False, indent=2) + "\n"
     if not force and _has_anchors(root, content):
-        raise UserError(f"{file} has anchors, which would be written out in full.", hint="Repeat with --force.")
+        raise UserError(
+            f"{file} has anchors, which would be written out in full.", hint="Repeat with 'force', if you want that."
+        )
     comments = comments_of(content, root)
     result = _Writer(comments).document(root)
     _compare(root, result, comments, file)

@@ -78,7 +78,8 @@ class CaptureRunner(_AtOnce):
             try:
                 changes = _captured(lake, work, fields, *self.tables(fields))
             except DalsegnoError as error:
-                error.hint = in_step(error.actions, work.workflow_id, work.step_id, self.block) or error.hint
+                inside = in_step(error.actions, work.workflow_id, work.step_id, self.block, error.advice)
+                error.hint = inside or error.hint
                 raise
             if changes.capture is not None and (other := taken_over(lake, changes, lake.actor)):
                 return Failed(

@@ -126,7 +126,7 @@ def _interruption(ended: Ended) -> Failed | Stopped:
         case Ended(reason="terminated"):
             return Failed(
                 FailureKind.PLATFORM,
-                "The job's supervisor was told to end, as when a machine shuts down, and ended it.",
+                "The job's supervisor received a signal to end, as when a machine shuts down, and ended the job.",
             )
         case Ended(reason="abandoned"):
             message = (

@@ -517,7 +517,7 @@ class Supervisor:
                 self.log.note("cancelled: ending the job")
                 return "cancelled"
             if self.asked_to_end:
-                self.log.note("the supervisor was told to end, by somebody else than dalsegno: ending the job")
+                self.log.note("the supervisor received a signal to end, not from dalsegno: ending the job")
                 return "terminated"
             if self.guardian.silent_seconds() >= self.order["abandoned_after"][0]:
                 self.log.note("the process that followed the job gives no sign of life: ending the job")

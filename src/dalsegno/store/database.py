@@ -206,7 +206,7 @@ def _postgres_engine(url: URL) -> Engine:
         )
     except ModuleNotFoundError as error:
         raise UserError(
-            "The store's url is for PostgreSQL, whose driver is not installed.",
+            "The store's url is for PostgreSQL, but its driver is not installed.",
             hint="Install it: pip install 'dalsegno[postgres]'",
         ) from error
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from dalsegno.errors import CapturePending, CaptureSettled, CheckpointMoved, UnknownName, UserError
-from dalsegno.hints import Action, Verb
+from dalsegno.hints import Action, Verb, action
 from dalsegno.model.captures import Capture, CaptureState
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dalsegno.store.capture_queries import CheckpointPosition
 
 CAPTURE_AGAIN = "Capture again: the next capture starts where the checkpoint is now."
-LOOK_AGAIN = "See where it is now: dalsegno checkpoints"
+LOOK_AGAIN = action("See where it is now", Verb.LIST_CHECKPOINTS)
 
 
 def checkpoint_moved(
@@ -26,14 +26,17 @@ def checkpoint_moved(
     expected: Position | None,
     found: CheckpointPosition | None,
     *,
-    hint: str = CAPTURE_AGAIN,
+    next_step: str | Action = CAPTURE_AGAIN,
 ) -> CheckpointMoved:
     at = found.position if found else None
     message = f"{consumer} expected its checkpoint on {table} to be {_at(expected, at)}, but it is {_at(at, expected)}."
     if found:
         cause = f"with capture {found.capture_id}" if found.capture_id else "by hand"
         message += f" {found.moved_by} moved it {cause} at {_time(found.moved_at)} ({found.reason})."
-    return CheckpointMoved(f"{message} Nothing was changed and nothing was lost.", hint=hint)
+    message += " Nothing was changed and nothing was lost."
+    if isinstance(next_step, Action):
+        return CheckpointMoved(message, actions=[next_step])
+    return CheckpointMoved(message, hint=next_step)
 
 
 def _at(position: Position | None, other: Position | None) -> str:
@@ -49,12 +52,12 @@ def _at(position: Position | None, other: Position | None) -> str:
 
 
 def give_up(capture_id: str) -> Action:
-    return Action("To abandon it, so that the next capture covers its rows", Verb.ABANDON, {"capture": capture_id})
+    return action("To abandon it, so that the next capture covers its rows", Verb.ABANDON, capture=capture_id)
 
 
 def settle_first(capture_id: str) -> list[Action]:
     """What to do about a pending capture; what loses nothing comes first."""
-    done = Action("Only if a job has processed its rows, to commit it", Verb.COMMIT, {"capture": capture_id})
+    done = action("Only if a job has processed its rows, to commit it", Verb.COMMIT, capture=capture_id)
     return [give_up(capture_id), done]
 
 
@@ -78,12 +81,18 @@ def capture_settled(capture: Capture) -> CaptureSettled:
         )
     return CaptureSettled(
         f"{message}: its range counts as processed.",
-        hint="To process it once more, remove its rows from the targets, then set the checkpoint back: "
-        + "; ".join(
-            f"dalsegno checkpoints set {each.table} --consumer {capture.consumer} "
-            f"--to {each.after.snapshot_id or 'earliest'} --reprocess"
+        hint="To process it once more, remove its rows from the targets first.",
+        actions=[
+            action(
+                "Then set the checkpoint back",
+                Verb.SET_CHECKPOINT,
+                table=str(each.table),
+                consumer=capture.consumer,
+                to=str(each.after.snapshot_id or "earliest"),
+                reprocess=True,
+            )
             for each in capture.tables
-        ),
+        ],
     )
 
 
@@ -112,7 +121,8 @@ def unknown_capture(asked: str, known: Sequence[str]) -> UnknownName:
     close = get_close_matches(asked, known, n=3)
     return UnknownName(
         f"There is no capture {asked!r}.",
-        hint=f"Did you mean {' or '.join(close)}?" if close else "See them all: dalsegno captures --all",
+        hint=f"Did you mean {' or '.join(close)}?" if close else None,
+        actions=[] if close else [action("See them all", Verb.LIST_CAPTURES, all=True)],
     )
 
 

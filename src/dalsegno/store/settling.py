@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection
 
 from dalsegno.errors import CapturePending, DataError
+from dalsegno.hints import Verb, action
 from dalsegno.model.captures import Capture, run_of_actor
 from dalsegno.plan import unfinished_work
 from dalsegno.store import capture_queries, captures, run_queries, work_units
@@ -30,12 +31,11 @@ def refuse_commit(connection: Connection, capture_ids: Sequence[str], by: str) -
         raise unfinished_work.refusal(unit, is_final=True)
     others = sorted(work_units.together(connection, capture_ids) - set(capture_ids))
     if others := [each.id for each in capture_queries.named(connection, others) if each.state.is_pending]:
-        every = " ".join([*capture_ids, *others])
         raise CapturePending(
             f"Capture {', '.join(capture_ids)} was consumed together with {', '.join(others)}: "
             "committed alone, the rows of the others would be written again.",
             capture_id=others[0],
-            hint=f"Commit them together: dalsegno commit {every}",
+            actions=[action("Commit them together", Verb.COMMIT, capture=(*capture_ids, *others))],
         )
 
 
@@ -71,7 +71,7 @@ def refuse_abandon(connection: Connection, capture: Capture, by: str) -> None:
             raise DataError(
                 f"Capture {capture.id} cannot be abandoned: {unit.name} has written rows for it, and the next capture "
                 "would bring them again.",
-                hint=unfinished_work.ways_on(unit),
+                actions=unfinished_work.ways_on(unit),
             )
 
 
@@ -107,5 +107,5 @@ def _refuse_other_holder(connection: Connection, capture: Capture, by: str) -> N
         raise CapturePending(
             f"Capture {capture.id} is held by {capture.created_by}, which has not ended.",
             capture_id=capture.id,
-            hint=f"Wait for it, or end it first: dalsegno stop {run}",
+            actions=[action("Wait for it, or end it first", Verb.STOP, run=run)],
         )

@@ -225,8 +225,8 @@ def _move(
     for table, (expected, _) in moves.items():
         if not checkpoints.move(connection, checkpoint, table, expected):
             found = capture_queries.mark(connection, consumer, table)
-            hint = refusals.CAPTURE_AGAIN if capture_id else refusals.LOOK_AGAIN
-            raise refusals.checkpoint_moved(consumer, table, expected, found, hint=hint)
+            next_step = refusals.CAPTURE_AGAIN if capture_id else refusals.LOOK_AGAIN
+            raise refusals.checkpoint_moved(consumer, table, expected, found, next_step=next_step)
     return checkpoint
 
 

@@ -52,7 +52,7 @@ def test_anything_but_plain_names_is_refused(arguments: str) -> None:
 
 
 def test_what_is_no_predicate_is_refused() -> None:
-    with pytest.raises(ParamError, match="'rows' is no predicate"):
+    with pytest.raises(ParamError, match="'rows' is not a predicate"):
         interpolate("${rows('t')}", VALUES.__getitem__)
 
 

@@ -17,16 +17,16 @@ S, L, M = ParamType.STRING, ParamType.LONG, ParamType.MAP
 @pytest.mark.parametrize(
     ("definition", "path", "message"),
     [
-        (ParamDefinition(L, "x"), ("p",), "'x' is no LONG"),
+        (ParamDefinition(L, "x"), ("p",), "'x' is not a LONG"),
         (ParamDefinition(S, expression="1 +"), ("p",), "line 1"),
         (ParamDefinition(S, "", validator="@NotEmpty"), ("p",), "breaks its rule: @NotEmpty"),
-        (ParamDefinition(S, "$x", validator="@Nonsense"), ("p",), "'@Nonsense' is no validator"),
-        (ParamDefinition(S, "$x", validator="@Min(a)"), ("p",), "is no validator"),
+        (ParamDefinition(S, "$x", validator="@Nonsense"), ("p",), "'@Nonsense' is not a validator"),
+        (ParamDefinition(S, "$x", validator="@Min(a)"), ("p",), "is not a validator"),
         (ParamDefinition(S, "$x", validator="param >"), ("p",), "line 1"),
         (ParamDefinition(S, "$x", validator="other > 2"), ("p",), "knows the value as 'param' and nothing else"),
         (ParamDefinition(L, 1, validator="param + 1"), ("p",), "must be true or false; it is 2"),
         (ParamDefinition(M, {}, validator="@NotEmpty"), ("p",), "breaks its rule: @NotEmpty"),
-        (ParamDefinition(M, {"a": ParamDefinition(L, "x")}, validator="@NotEmpty"), ("p", "a"), "'x' is no LONG"),
+        (ParamDefinition(M, {"a": ParamDefinition(L, "x")}, validator="@NotEmpty"), ("p", "a"), "'x' is not a LONG"),
     ],
 )
 def test_problems(definition: ParamDefinition, path: tuple[str, ...], message: str) -> None:

@@ -133,9 +133,9 @@ def test_results_have_the_declared_type(foo: ParamDefinition, bar: ParamDefiniti
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
-        (long("0.01;"), "'bar': 0.01 is no LONG"),
-        (long("'foo';"), "'bar': 'foo' is no LONG"),
-        (sel("0.01;", ParamType.BOOLEAN), "'bar': 0.01 is no BOOLEAN"),
+        (long("0.01;"), "'bar': 0.01 is not a LONG"),
+        (long("'foo';"), "'bar': 'foo' is not a LONG"),
+        (sel("0.01;", ParamType.BOOLEAN), "'bar': 0.01 is not a BOOLEAN"),
         (sel("1 +"), "'bar': line 1"),
         (sel("null"), "'bar': .*yields nothing"),
         (sel("new DateTime(0)"), "'bar': .*yields DATETIME"),
@@ -143,7 +143,7 @@ def test_results_have_the_declared_type(foo: ParamDefinition, bar: ParamDefiniti
         (text("$nme"), "no parameter 'nme', which 'bar' refers to. Did you mean 'name'"),
         (sel("nme + 1"), "no parameter 'nme', which 'bar' refers to. Did you mean 'name'"),
         (sel("params.getFromStep('step_id')"), "about the current step, and here is none"),
-        (sel("params.getFromMoon('x')"), "getFromMoon with 1 arguments is no function"),
+        (sel("params.getFromMoon('x')"), "getFromMoon with 1 arguments is not a function"),
         (sel("params.getFromInstance('x')"), r"getFromInstance\('x'\) is not known"),
     ],
 )
@@ -271,11 +271,9 @@ def test_parameters_of_other_steps(definition: ParamDefinition, expected: str) -
 
 @pytest.mark.parametrize("written", ["${later.x}", "${later__x}"])
 def test_only_steps_before(written: str) -> None:
-    with pytest.raises(
-        ParamError, match=r"'later' is no step that comes before this one; those are: 'capture', 'job.1'"
-    ):
+    with pytest.raises(ParamError, match=r"'later' is not a step before this one; those are: 'capture', 'job.1'"):
         of_step({"p": text(written)}, lookup=Left(STEPS), step=BEFORE)
-    with pytest.raises(ParamError, match="'later' is no step that comes before this one"):
+    with pytest.raises(ParamError, match="'later' is not a step before this one"):
         of_step({"p": sel("params.getFromStep('later', 'x')")}, lookup=Left(STEPS), step=BEFORE)
 
 
@@ -386,7 +384,7 @@ def test_what_nobody_uses_is_not_made() -> None:
 
 
 def test_an_unknown_time_zone() -> None:
-    with pytest.raises(ParamError, match="'Mars' is no time zone"):
+    with pytest.raises(ParamError, match="'Mars' is not a time zone"):
         Scope({"WORKFLOW_CRON_TIMEZONE": text("Mars")}, context()).text("$TARGET_RUN_DATE")
 
 

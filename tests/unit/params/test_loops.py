@@ -70,5 +70,5 @@ def test_a_while_goes_on_from_its_steps() -> None:
 def test_a_while_has_single_values() -> None:
     with pytest.raises(ParamError, match="single values; 'i' is"):
         first_loop_params(loop(i=[1]))
-    with pytest.raises(ParamError, match="Loop parameter 'i' is a LONG: 'x' is no LONG"):
+    with pytest.raises(ParamError, match="Loop parameter 'i' is a LONG: 'x' is not a LONG"):
         next_loop_params(first_loop_params(loop(i=1)), [{"i": Param(ParamType.STRING, "x")}])

@@ -60,7 +60,7 @@ def test_new_ones_have_the_type_of_their_value(value: Any, type_: ParamType) -> 
 @pytest.mark.parametrize(
     ("outputs", "message"),
     [
-        ({"n": "many"}, "Output 'n': 'many' is no LONG"),
+        ({"n": "many"}, "Output 'n': 'many' is not a LONG"),
         ({"fixed": 2}, "Output 'fixed': the parameter is MUTABLE_ON_START, and a job can set MUTABLE ones only"),
         ({"secret": "x"}, "Output 'secret': a secret went into this parameter"),
         ({"step_id": "x"}, "Output 'step_id': this parameter is set by dalsegno alone"),

@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
 )
 
 from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.history import MAIN, RawMetadata, history_of, parse_metadata
 from dalsegno.model.snapshots import History
@@ -269,7 +270,7 @@ class Catalog:
         except (NoSuchTableError, NoSuchNamespaceError) as error:
             raise UnknownName(
                 f"Catalog {self.settings.name!r} could not {doing}: there is no such table.",
-                hint=f"See what is there: dalsegno catalogs tables {self.settings.name}",
+                actions=[action("See what is there", Verb.LIST_TABLES, catalog=self.settings.name)],
             ) from error
         except (NotInstalledError, ModuleNotFoundError) as error:
             raise UserError(
@@ -279,7 +280,7 @@ class Catalog:
         except Exception as error:  # drivers raise anything; the cause stays chained
             raise PlatformError(
                 f"Catalog {self.settings.name!r} ({self.settings.type}) could not {doing}: {_summary(error)}",
-                hint="Check with: dalsegno catalogs check",
+                actions=[action("Check with", Verb.CHECK_CATALOGS)],
             ) from error
 
 

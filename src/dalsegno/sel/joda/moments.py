@@ -102,7 +102,7 @@ def moment_of(fields: list[int], zone: Zone) -> Moment:
     """From year, month, day, hour, minute, second and millisecond."""
     year, month, day, hour, minute, second, millis = fields
     if not SMALLEST_YEAR <= year <= -SMALLEST_YEAR or not 1 <= month <= 12:  # noqa: PLR2004
-        raise Fault(f"{year}-{month} is no month")
+        raise Fault(f"{year}-{month} is not a month")
     for name, value, largest, smallest in (
         ("dayOfMonth", day, days_in_month(year, month), 1),
         ("hourOfDay", hour, 23, 0),

@@ -174,7 +174,9 @@ def read_iso(text: str, default: Zone) -> Moment:
     """What ``new DateTime('2026-01-31T12:00:00Z')`` means: any prefix of it, also with weeks or days of the year."""
     match = _ISO.fullmatch(text) if text else None
     if match is None:
-        raise Fault(f"'{text:.60}' is no date and time of ISO 8601", hint="Write 2026-01-31 or 2026-01-31T12:00:00Z.")
+        raise Fault(
+            f"'{text:.60}' is not a date and time of ISO 8601", hint="Write 2026-01-31 or 2026-01-31T12:00:00Z."
+        )
     year, month, day, of_year, week, of_week, hour, minute, second, fraction, offset = match.groups()
     named = [
         ("weekyear" if week else "year", year),

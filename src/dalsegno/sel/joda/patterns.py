@@ -122,7 +122,9 @@ def _split(source: str) -> list[Part]:
             while end < len(source) and source[end] == letter:
                 end += 1
             if letter not in LETTERS:
-                raise Fault(f"{letter} is no letter of a pattern", hint=f"Quote text: '{letter}'. Letters: {_known()}.")
+                raise Fault(
+                    f"{letter} is not a letter of a pattern", hint=f"Quote text: '{letter}'. Letters: {_known()}."
+                )
             parts.append(Part(letter, source[position:end]))
         else:
             text, end = _text(source, position)

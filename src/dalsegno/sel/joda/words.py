@@ -21,7 +21,7 @@ def duration(text: str) -> int:
     match = _PATTERN.fullmatch(text) if len(text) < _LONGEST else None
     if match is None:
         raise Fault(
-            f"'{text:.60}' is no duration",
+            f"'{text:.60}' is not a duration",
             hint="Write it from weeks down to milliseconds: '1 day and 2 hours'. Months have no fixed length.",
         )
     return sum(int(count) * size for count, size in zip(match.groups(), _UNITS.values(), strict=True) if count)

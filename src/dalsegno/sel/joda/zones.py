@@ -99,7 +99,7 @@ def zone(identifier: str) -> Zone:
             pass
     if match := _OFFSET.fullmatch(identifier.removeprefix("UTC")):
         return fixed(offset_of(match))
-    raise Fault(f"'{identifier:.60}' is no time zone", hint=nearest(identifier[:60], zone_ids()))
+    raise Fault(f"'{identifier:.60}' is not a time zone", hint=nearest(identifier[:60], zone_ids()))
 
 
 def fixed(offset: int) -> Zone:
@@ -131,7 +131,7 @@ def _links_and_places() -> tuple[dict[str, str], frozenset[str]]:
 def offset_of(match: re.Match[str]) -> int:
     sign, hours, minutes, seconds, millis = match.groups()
     if int(hours) > 23 or int(minutes or 0) > 59 or int(seconds or 0) > 59:  # noqa: PLR2004
-        raise Fault(f"{match[0]} is no offset")
+        raise Fault(f"{match[0]} is not an offset")
     size = (
         int(hours) * HOUR + int(minutes or 0) * MINUTE + int(seconds or 0) * SECOND + int((millis or "0").ljust(3, "0"))
     )

@@ -33,7 +33,7 @@ def formatted(pattern: str, arguments: list[Box], meter: Meter) -> str:
             match = _SPECIFIER.match(pattern, start, start + _LONGEST)
             if match is None:
                 raise Fault(
-                    f"'{pattern[start : start + 10]}' is no format specifier", hint="For a percent sign write %%."
+                    f"'{pattern[start : start + 10]}' is not a format specifier", hint="For a percent sign write %%."
                 )
             if match[6] not in "n%":
                 if match[1]:

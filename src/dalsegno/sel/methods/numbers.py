@@ -21,7 +21,7 @@ _DIGITS = 40
 def parsed_long(written: str) -> int:
     """Long.parseLong."""
     if not _LONG.fullmatch(written) or len(written) > _DIGITS or not _SMALLEST <= int(written) <= _LARGEST:
-        raise Fault(f"'{written:.60}' is no whole number of 64 bits")
+        raise Fault(f"'{written:.60}' is not a whole number of 64 bits")
     return int(written)
 
 
@@ -29,7 +29,7 @@ def parsed_double(written: str) -> float:
     """Double.parseDouble."""
     trimmed = written.strip("".join(map(chr, range(33))))
     if not _DOUBLE.fullmatch(trimmed):
-        raise Fault(f"'{written:.60}' is no number")
+        raise Fault(f"'{written:.60}' is not a number")
     return float(trimmed.rstrip("fFdD") if trimmed[-1:] in "fFdD" else trimmed)
 
 

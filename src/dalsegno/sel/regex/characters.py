@@ -96,7 +96,7 @@ class CharacterSets:
         name = (match[1] or match[2]) if match else ""
         category = name.removeprefix("Is")
         if match is None or (name not in _POSIX and not re.fullmatch(r"[LMNPSZC][a-z]?", category)):
-            raise self.fault(f"\\p{{{name}}}, which is no property known here")
+            raise self.fault(f"\\p{{{name}}}, which is not a known property")
         self.position = match.end()
         test = _POSIX.get(name) or (lambda c: unicodedata.category(c).startswith(category))
         return (lambda c: not test(c)) if negated else test

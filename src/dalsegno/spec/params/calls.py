@@ -33,7 +33,7 @@ def called(name: str, arguments: str, predicate: str) -> str:
     text = _PIECE.sub(replaced, predicate)
     if not has_columns:
         raise ParamError(
-            f"${{{name}({arguments})}} names a table's alias, but '{name}' is no predicate: it has no column in "
+            f"${{{name}({arguments})}} names a table's alias, but '{name}' is not a predicate: it has no column in "
             "backticks.",
             hint=f"Write ${{{name}}}, or use a predicate such as partition_filter of a step that captures.",
         )

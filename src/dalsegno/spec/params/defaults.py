@@ -57,7 +57,9 @@ def _zone(name: Value) -> tzinfo:
     try:
         return UTC if name == "UTC" else ZoneInfo(str(name))
     except (KeyError, OSError, ValueError) as unknown:
-        raise ParamError(f"'{name}' is no time zone.", hint="Give one such as 'Europe/Berlin' or 'UTC'.") from unknown
+        raise ParamError(
+            f"'{name}' is not a time zone.", hint="Give one such as 'Europe/Berlin' or 'UTC'."
+        ) from unknown
 
 
 def _dated(origin: str, pattern: str, zone: str | None = "UTC", **shift: int) -> Default:

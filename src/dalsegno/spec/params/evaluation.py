@@ -226,7 +226,7 @@ class Scope:
         try:
             return cast(value, to)
         except ParamError as mismatch:
-            what = f"{MASK} is no {to}." if trace.is_secret else mismatch.message
+            what = f"{MASK} is not a {to}." if trace.is_secret else mismatch.message
             raise ParamError(f"Parameter '{path}'{self._place}: {what}") from trace.seen(mismatch)
 
     def _interpolated(self, path: str, literal: Any, trace: Trace) -> Any:

@@ -46,7 +46,8 @@ class Functions:
         if function is None:
             known = sorted({f"params.{known}" for known, _ in FUNCTIONS})
             raise ParamError(
-                f"params.{name} with {len(arguments)} arguments is no function.", hint=f"There are: {', '.join(known)}."
+                f"params.{name} with {len(arguments)} arguments is not a function.",
+                hint=f"There are: {', '.join(known)}.",
             )
         found = function(self, *(str(argument) for argument in arguments))
         if not isinstance(found, Param):

@@ -67,7 +67,7 @@ def next_loop_params(current: Params, steps: Iterable[Params]) -> dict[str, Para
             try:
                 value = cast(of_step.value, of_loop.type)
             except ParamError as mismatch:
-                what = f"{MASK} is no {of_loop.type}." if of_step.is_secret else mismatch.message
+                what = f"{MASK} is not a {of_loop.type}." if of_step.is_secret else mismatch.message
                 cause = None if of_step.is_secret else mismatch
                 raise ParamError(f"Loop parameter '{name}' is a {of_loop.type}: {what}") from cause
             is_secret = of_loop.is_secret or of_step.is_secret

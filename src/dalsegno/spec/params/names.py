@@ -36,4 +36,4 @@ def advice(name: str, known: Collection[str], before: Collection[str]) -> str:
 def not_before(step_id: str, before: Collection[str]) -> str:
     """Why the parameters of a step cannot be used."""
     known = ", ".join(f"'{each}'" for each in sorted(before)) or "none"
-    return f"'{step_id}' is no step that comes before this one; those are: {known}."
+    return f"'{step_id}' is not a step before this one; those are: {known}."

@@ -83,7 +83,7 @@ def _test(rule: str) -> Callable[[Any], bool]:
     test = make((found[2] or "").strip()) if found and make else None
     if test is None:
         raise ParamError(
-            f"'{rule}' is no validator.",
+            f"'{rule}' is not a validator.",
             hint="There are @NotNull, @NotEmpty, @NotBlank, @Positive, @PositiveOrZero, @Negative, @NegativeOrZero, "
             '@Min(n), @Max(n), @Size(min=n, max=n), @OneOf("a", "b"), and expressions such as: param > 2',
         )

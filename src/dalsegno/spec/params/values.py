@@ -75,7 +75,7 @@ def cast(value: Any, to: ParamType) -> Value:
             case _:
                 return _scalar(value, to)
     except (ValueError, TypeError, OverflowError, RecursionError) as mismatch:
-        raise ParamError(f"{shown(value)} is no {to}.") from mismatch
+        raise ParamError(f"{shown(value)} is not a {to}.") from mismatch
 
 
 def _scalar(value: Any, to: ParamType) -> str | int | float | bool:

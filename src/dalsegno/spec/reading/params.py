@@ -97,7 +97,7 @@ def _written(
     if parsed is None or not parsed["name"]:
         if is_nested and key.text:
             return key.text, infer(key.text, node, reading, f"{path}.{key.text}")
-        reading.problems.add(f"{key.text!r} is no name of a parameter", key.mark, path)
+        reading.problems.add(f"{key.text!r} is not a valid name of a parameter", key.mark, path)
         return None
     name = parsed["name"]
     inner = f"{path}.{name}"

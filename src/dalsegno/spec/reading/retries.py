@@ -87,7 +87,7 @@ def read_timeout(fields: Fields) -> str | None:
         return text
     length = duration(text)
     if length is None:
-        fields.add(f"the timeout {text!r} is no duration", "timeout", "write for instance 90s, 30min, 2h or 1 day")
+        fields.add(f"the timeout {text!r} is not a duration", "timeout", "write for instance 90s, 30min, 2h or 1 day")
     elif not timedelta() < length <= timedelta(days=TIMEOUT_DAYS):
         fields.add(f"the timeout {text!r} must be above 0 and at most {TIMEOUT_DAYS} days", "timeout")
     return text

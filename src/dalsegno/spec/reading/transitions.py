@@ -169,7 +169,7 @@ def _chain(node: Node, path: str, edges: Edges) -> None:
     near = None if "->" in text or text in edges.reading.steps else meant(text, ("sequential", "parallel"))
     if near or len(text) > _LONGEST or not _SIMPLE.fullmatch(text):
         hint = near or "write 'sequential', 'parallel', or chains such as 'a -> b -> c'"
-        edges.reading.problems.add(f"{kind_of(node)} is no order of steps", node.mark, path, hint)
+        edges.reading.problems.add(f"{kind_of(node)} is not an order of steps", node.mark, path, hint)
         return
     for step in edges.chain(text, node.mark):
         edges.named.setdefault(step, node.mark)
@@ -222,5 +222,5 @@ def _statement(text: str, source: Scalar, path: str, reading: Reading) -> list[_
             return [_Statement(found["chain"], source, condition, offset=found.start("condition"))]
         if found := _SIMPLE.fullmatch(text):
             return [_Statement(found["chain"], source)]
-    reading.problems.add(f"{text.strip()[:100]!r} is no transition", source.mark, path, _SPELLINGS)
+    reading.problems.add(f"{text.strip()[:100]!r} is not a transition", source.mark, path, _SPELLINGS)
     return []

@@ -9,6 +9,7 @@ from typing import Any
 from dalsegno.capture.lake import Lake
 from dalsegno.capture.queries import query_of
 from dalsegno.errors import UserError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.model.captures import Capture, CapturedTable
 from dalsegno.model.tables import TableName
@@ -22,6 +23,8 @@ from dalsegno.steps.declared.sources import as_now, current_namespace, described
 
 #: The property of the target that says which SELECT its rows are of.
 QUERY_PROPERTY = "dalsegno.query"
+#: What a table without rows has for its current snapshot, if anything.
+_NO_SNAPSHOT = -1
 #: Settings of a session that change what a query returns.
 SESSION_SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 
@@ -98,18 +101,23 @@ class Declared:
         known = self.target.metadata.get("properties", {}).get(QUERY_PROPERTY)
         if known == self.digest:
             return
-        rebuild = f"Rebuild it: dalsegno run {workflow_id} --full-refresh"
         if known is None:
-            if not self.target.metadata.get("current-snapshot-id") or self.target.metadata["current-snapshot-id"] == -1:
+            if self.target.metadata.get("current-snapshot-id") in (None, _NO_SNAPSHOT):
                 return
+            replace_rows = action(
+                "Name another target, or replace what it holds",
+                Verb.RUN,
+                workflow=workflow_id,
+                full_refresh=True,
+                empty=str(self.target_name),
+            )
             raise UserError(
-                f"{self.target_name} has rows that no Incremental step has written.",
-                hint=f"Name another target, or replace what it holds. {rebuild} --empty {self.target_name}",
+                f"{self.target_name} has rows that no Incremental step has written.", actions=[replace_rows]
             )
         raise UserError(
             f"The SELECT of {self.target_name} has changed since its rows were written, or a setting of Spark that "
             "changes its result. Nothing was written.",
-            hint=f"Take the change back, or: {rebuild}",
+            actions=[action("Take the change back, or rebuild it", Verb.RUN, workflow=workflow_id, full_refresh=True)],
         )
 
     def refresh(self, capture: Capture, *, is_rebuild: bool, has_rows: HasRows) -> Refresh:

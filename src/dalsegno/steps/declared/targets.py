@@ -7,6 +7,7 @@ from typing import Any
 
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import DataError, UnknownName
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg.catalogs import LoadedTable
 from dalsegno.iceberg.evidence import line
 from dalsegno.iceberg.history import MAIN, branch_heads
@@ -71,8 +72,6 @@ def _is_committed(lake: Lake, raw: Mapping[str, Any], consumer: str) -> bool:
 
 
 def _refusal(message: str, name: TableName, work: Work, *, empty: bool = False) -> DataError:
-    also = f" --empty {name}" if empty else ""
-    return DataError(
-        f"{message} Nothing was written.",
-        hint=f"Compute it from scratch: dalsegno run {work.workflow_id} --full-refresh{also}",
-    )
+    more = {"empty": str(name)} if empty else {}
+    rebuild = action("Compute it from scratch", Verb.RUN, workflow=work.workflow_id, full_refresh=True, **more)
+    return DataError(f"{message} Nothing was written.", actions=[rebuild])

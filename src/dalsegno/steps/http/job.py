@@ -125,7 +125,7 @@ def fetched(request: dict[str, Any]) -> tuple[int, http.client.HTTPMessage, byte
 def checked_url(url: str) -> SplitResult:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Refusal(f"{url!r} is no address of the form https://HOST/PATH.")
+        raise Refusal(f"{url!r} is not an address of the form https://HOST/PATH.")
     if parts.username or parts.password:
         raise Refusal("The address holds a user or a password: put them into the header Authorization.")
     return parts

@@ -95,7 +95,7 @@ def headers_of(fields: Fields) -> dict[str, str]:
         headers["Content-Type"] = "application/json"
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name) or re.search(r"[\r\n\0]", value):
-            raise UserError(f"{fields.block}.headers: {name!r} is no header, or its value has a line break.")
+            raise UserError(f"{fields.block}.headers: {name!r} is not a header, or its value has a line break.")
     return headers
 
 

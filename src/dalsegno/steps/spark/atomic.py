@@ -107,7 +107,7 @@ class AtomicScript:
         if any(each.state is not StatementState.PLANNED for each in tracked.unit.statements):
             raise UserError(
                 f"The work of {tracked.unit.name} was begun when the step was not atomic.",
-                hint="Finish it as it was begun: remove 'atomic: true' until then.",
+                hint="Finish it without 'atomic: true' first: remove that until then.",
             )
 
     def _tried_again_and_again(self, first: Session, name: TableName) -> Mapping[str, Any]:

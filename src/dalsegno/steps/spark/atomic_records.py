@@ -19,6 +19,7 @@ from dalsegno.iceberg.evidence import Unclear, Written
 from dalsegno.iceberg.stamps import PREFIX
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import Statement, StatementState, TableState, UnitState
+from dalsegno.plan.unfinished_work import in_doubt
 from dalsegno.spark import atomic_scripts
 from dalsegno.spark.forms import form_of
 from dalsegno.steps.contract import Work
@@ -66,10 +67,9 @@ def _head(statements: Sequence[Statement]) -> int | None:
 def _in_doubt(tracked: SqlWork, name: TableName, found: Unclear) -> UserError:
     unit, capture_id = tracked.unit, tracked.unit.key.captures[0]
     return UserError(
-        f"Nobody can tell whether {unit.name}, which is atomic, has published what it wrote to {name}: "
-        f"{found.because}.",
-        hint=f"Look at the table, then say so: dalsegno resolve {capture_id} --step {unit.key.step_id} --written, or "
-        "--not-written.",
+        f"It is unknown whether {unit.name}, which is atomic, has published what it wrote to {name}: {found.because}.",
+        hint="Look at the table.",
+        actions=in_doubt(capture_id, unit.key.step_id),
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import PlatformError
+from dalsegno.hints import Verb, action
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import java_of, running_in
@@ -50,8 +51,10 @@ def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None, machine:
         raise PlatformError(
             f"A statement was begun in the Spark server of machine {host!r}. It may still run there, and this machine "
             "cannot ask.",
-            hint=f"Run it on {host!r} again. If that machine is gone for good, look at the target, then say what it "
-            "has: dalsegno resolve.",
+            hint=f"Run it on {host!r} again.",
+            actions=[
+                action("If that machine is gone for good, look at the target, then say what it has", Verb.RESOLVE)
+            ],
         )
     match executor:
         case {"session": key, "server": folder}:
@@ -75,8 +78,8 @@ def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None, machine:
             raise PlatformError(
                 f"The driver of attempt {key} was submitted to a cluster, and nobody heard how it ended: it may still "
                 "be at work there.",
-                hint="See that the application has ended, then say with dalsegno resolve whether its statements were "
-                "executed.",
+                hint="See that the application has ended.",
+                actions=[action("Then say whether its statements were executed", Verb.RESOLVE)],
             )
         case _:
             return

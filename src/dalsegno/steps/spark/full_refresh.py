@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dalsegno.errors import DataError, UserError
+from dalsegno.hints import Action, Verb, action
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.history import MAIN, branch_heads
 from dalsegno.iceberg.stamps import PREFIX, stamped_ranges
@@ -76,8 +77,11 @@ def _refuse_parts(work: Work) -> None:
                 f"Capture {whole.id} holds a whole table, and capture {capture.id} only what changed in "
                 f"{', '.join(str(each.table) for each in capture.tables)}: with both, the targets of step "
                 f"{work.step_id!r} cannot be refreshed.",
-                hint=f"Abandon them, then refresh all: dalsegno abandon {whole.id}, dalsegno abandon {capture.id}, "
-                f"dalsegno run {work.workflow_id} --full-refresh",
+                actions=[
+                    action("Abandon the first", Verb.ABANDON, capture=whole.id),
+                    action("Abandon the second", Verb.ABANDON, capture=capture.id),
+                    action("Then refresh all", Verb.RUN, workflow=work.workflow_id, full_refresh=True),
+                ],
             )
 
 
@@ -101,9 +105,8 @@ def _refuse_rows_of_other_sources(table: TableName, summary: Mapping[str, Any], 
             raise UserError(
                 f"Step {work.step_id!r} writes to {table}, which also holds rows of {told.get('table')}: emptied, it "
                 "would lose them, because this step does not consume a capture of that table.",
-                hint="Put all captures before the first step that writes, so that it consumes all of them, and push. "
-                f"If {told.get('table')} is no longer a source: "
-                f"dalsegno run {work.workflow_id} --full-refresh --empty {table}",
+                hint="Put all captures before the first step that writes, so that it consumes all of them, and push.",
+                actions=[_refresh_and_empty(f"If {told.get('table')} is no longer a source", work.workflow_id, table)],
             )
 
 
@@ -112,8 +115,12 @@ def _may_be_others(table: TableName, work: Work, because: str) -> DataError:
     return DataError(
         f"A full refresh of {workflow_id} would empty {table}, which may hold rows of others: {because}. Nothing was "
         "removed.",
-        hint=f"If {workflow_id} writes all of its rows: dalsegno run {workflow_id} --full-refresh --empty {table}",
+        actions=[_refresh_and_empty(f"If {workflow_id} writes all of its rows", workflow_id, table)],
     )
+
+
+def _refresh_and_empty(aim: str, workflow_id: str, table: TableName) -> Action:
+    return action(aim, Verb.RUN, workflow=workflow_id, full_refresh=True, empty=str(table))
 
 
 def _is_ours(summary: Mapping[str, Any], workflow_id: str) -> bool:

@@ -49,7 +49,7 @@ class Judge:
         form = form_of(statement.text)
         if form.effect is Effect.UNKNOWN:
             names = ", ".join(".".join(parts) for parts in form.targets)
-            return InDoubt(f"what it has written cannot be told, because {form.because}{names and f': {names}'}")
+            return InDoubt(f"what it has written is unknown, because {form.because}{names and f': {names}'}")
         found = self.verdict(statement) if form.effect.may_write else Absent()
         if isinstance(found, Absent) and form.effect is Effect.STAMPED:
             found = self._verdict_behind_fence(statement, settings_made)

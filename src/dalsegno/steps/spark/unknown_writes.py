@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dalsegno.errors import DataError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.history import RawMetadata, branch_heads
 from dalsegno.iceberg.stamps import PREFIX, stamped_ranges
@@ -85,6 +86,13 @@ def _refusal(target: TableName, snapshot_id: int, for_whom: str, capture: Captur
     return DataError(
         f"{target} has snapshot {snapshot_id}, which was written {for_whom}, but the store does not know of it: "
         "was an older copy of the store restored, or is there another one?",
-        hint=f"Abandon the capture, and read the checkpoint back from the targets: dalsegno abandon {capture.id}, then "
-        f"dalsegno checkpoints rebuild {target} --consumer {capture.consumer}",
+        actions=[
+            action("Abandon the capture", Verb.ABANDON, capture=capture.id),
+            action(
+                "Then read the checkpoint back from the targets",
+                Verb.REBUILD_CHECKPOINTS,
+                table=str(target),
+                consumer=capture.consumer,
+            ),
+        ],
     )

@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from dalsegno.errors import DataError, UserError
+from dalsegno.hints import Verb, action
 from dalsegno.iceberg import evidence
 from dalsegno.iceberg.evidence import Written
 from dalsegno.model.full_refresh import replaces
 from dalsegno.model.tables import TableName
 from dalsegno.model.work_units import Statement, StatementState, UnitState
-from dalsegno.plan.unfinished_work import ways_on
+from dalsegno.plan.unfinished_work import in_doubt, ways_on
 from dalsegno.spark.connect import Session
 from dalsegno.spark.forms import Effect, Form, form_of
 from dalsegno.steps.contract import Work, WorkLog
@@ -283,10 +284,13 @@ class SqlWork:
         self.unit = self._log.change(self.unit, replace(statement, doubt=doubt))
         capture_id = self.unit.key.captures[0]
         raise UserError(
-            f"Nobody can tell whether statement {statement.number} ({self._form(statement).name}) of {self.unit.name} "
+            f"It is unknown whether statement {statement.number} ({self._form(statement).name}) of {self.unit.name} "
             f"was executed: {doubt}.",
-            hint=f"Look at its target, then say so: dalsegno resolve {capture_id} --step {self.unit.key.step_id} "
-            f"--written, or --not-written. Or take all of it back: dalsegno undo {capture_id}",
+            hint="Look at its target.",
+            actions=[
+                *in_doubt(capture_id, self.unit.key.step_id),
+                action("Or undo all of it", Verb.UNDO, capture=capture_id),
+            ],
         )
 
     def _set(self, statement: Statement, state: StatementState, after: int | None = None) -> None:
@@ -304,8 +308,8 @@ class SqlWork:
         where = f", beginning with statement {changed}" if changed else ""
         raise UserError(
             f"The SQL of {self.unit.name} has changed{where}. Run {self.unit.begun_by} has written rows of capture "
-            f"{', '.join(self.unit.key.captures)} with the old SQL, so dalsegno cannot tell which rows are missing.",
-            hint=ways_on(self.unit),
+            f"{', '.join(self.unit.key.captures)} with the old SQL, so dalsegno does not know which rows are missing.",
+            actions=ways_on(self.unit),
         )
 
     def _check_done(self) -> None:
@@ -316,7 +320,9 @@ class SqlWork:
                 raise DataError(
                     f"Statement {statement.number} of {self.unit.name} is done, but {statement.target} no longer has "
                     f"what it wrote: {because}.",
-                    hint=f"Take back what is left of it, and start anew: dalsegno undo {self.unit.key.captures[0]}",
+                    actions=[
+                        action("Undo what is left of it, and start again", Verb.UNDO, capture=self.unit.key.captures[0])
+                    ],
                 )
 
     def _check_session_statements(self) -> None:
@@ -330,7 +336,7 @@ class SqlWork:
         raise UserError(
             f"Statement {lost.number} ({self._form(lost).name}) of {self.unit.name} gave the session something that "
             "cannot be made again, so what follows it cannot be resumed.",
-            hint=f"Take back what was written, and start anew: dalsegno undo {self.unit.key.captures[0]}",
+            actions=[action("Undo what was written, and start again", Verb.UNDO, capture=self.unit.key.captures[0])],
         )
 
     def _refuse_newer_target(self, target: Target, statement: Statement) -> None:
@@ -343,8 +349,7 @@ class SqlWork:
             raise DataError(
                 f"{target.name} has snapshot {found}, which statement {statement.number} of "
                 f"{self.unit.name} made, but the store does not know of it: was an older copy of it restored?",
-                hint=f"If the rows are there: dalsegno resolve {self.unit.key.captures[0]} "
-                f"--step {self.unit.key.step_id} --written",
+                actions=in_doubt(self.unit.key.captures[0], self.unit.key.step_id)[:1],
             )
 
     def _refuse_unknown_writes(self, target: Target) -> None:

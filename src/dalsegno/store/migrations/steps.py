@@ -10,6 +10,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from dalsegno.errors import UserError
+from dalsegno.hints import Verb, action
 from dalsegno.store.failures import Place
 from dalsegno.store.migrations import from_the_future, version
 
@@ -26,7 +27,8 @@ def upgrade(connection: Connection, place: Place, target: str) -> None:
     if found is not None and found < revisions()[0]:
         raise UserError(
             f"The database {place} has schema version {found}, from before the first release.",
-            hint="Give the store a new database; dalsegno checkpoints rebuild reads checkpoints back from the targets.",
+            hint="Give the store a new database.",
+            actions=[action("Then read the checkpoints back from the targets", Verb.REBUILD_CHECKPOINTS)],
         )
     if found is not None and found not in revisions():
         raise from_the_future(place, found)

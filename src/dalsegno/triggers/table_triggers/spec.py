@@ -104,7 +104,7 @@ def _tables(fields: Fields) -> dict[str, SourceLocation]:
             fields.problems.add(f"the table {text!r} is given twice", mark, fields.place("tables"))
         if "$" in text:
             hint = "write its name: it is watched before there is a run with parameters"
-            fields.problems.add(f"{text!r} is no table that can be watched", mark, fields.place("tables"), hint)
+            fields.problems.add(f"{text!r} is not a table that can be watched", mark, fields.place("tables"), hint)
         found.setdefault(text, mark)
     return found
 
@@ -112,7 +112,7 @@ def _tables(fields: Fields) -> dict[str, SourceLocation]:
 def _duration(fields: Fields, name: str) -> str | None:
     text = fields.text(name)
     if text is not None and duration(text) is None:
-        fields.add(f"{text!r} is no duration", name, "write for instance 30s or 10min")
+        fields.add(f"{text!r} is not a duration", name, "write for instance 30s or 10min")
     return text
 
 
@@ -163,7 +163,7 @@ def rules_of(trigger: IncrementalTrigger) -> Rules:
 def _span(name: str, text: str) -> timedelta:
     found = duration(text)
     if found is None:
-        raise UserError(f"{name} is {text!r}, which is no duration.", hint="Write for instance 30s or 10min.")
+        raise UserError(f"{name} is {text!r}, which is not a duration.", hint="Write for instance 30s or 10min.")
     return found
 
 

@@ -166,7 +166,7 @@ def _values(field: _Field, word: str) -> frozenset[int] | str:
 
 
 def _numbers(field: _Field, part: str) -> range | str:
-    wrong = f"{part!r} is no {field.name}: expected {field.low} to {field.high}, '*', a range or a step"
+    wrong = f"{part!r} is not a valid {field.name}: expected {field.low} to {field.high}, '*', a range or a step"
     match = _STEP.fullmatch(part)
     if match is None:
         return wrong

@@ -65,7 +65,7 @@ def _line(fields: Fields) -> str:
         line = line.lower()
     if fault := cron.fault_of(line):
         name = fields.written("cron", "expression")
-        fields.at(f"{line!r} is no schedule: {fault}", fields.find("cron", "expression") or fields.node, name)
+        fields.at(f"{line!r} is not a schedule: {fault}", fields.find("cron", "expression") or fields.node, name)
     return line
 
 
@@ -85,7 +85,7 @@ def _delay(fields: Fields) -> str | None:
         return None
     text = f"{text.strip()}ms" if text.strip().isdecimal() else text
     if duration(text) is None:
-        fields.add(f"{text!r} is no duration", "fuzzy_max_delay", "write for instance 30s or 5min")
+        fields.add(f"{text!r} is not a duration", "fuzzy_max_delay", "write for instance 30s or 5min")
     return text
 
 

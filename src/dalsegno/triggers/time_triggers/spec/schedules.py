@@ -21,7 +21,7 @@ def schedule_of(trigger: TimeTrigger) -> Schedule:
     """Of a trigger that nobody has checked yet, too."""
     line = cron.parsed(trigger.cron)
     if isinstance(line, str):
-        raise UserError(f"{trigger.cron!r} is no schedule: {line}.")
+        raise UserError(f"{trigger.cron!r} is not a schedule: {line}.")
     zone = zone_of(trigger.timezone or "UTC")
     if zone is None:
         raise UserError(
