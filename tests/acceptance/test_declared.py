@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from dalsegno.model.full_refresh import FullRefresh
-from dalsegno.model.runs import RunStatus
+from dalsegno.model.runs import NOTHING_NEW, RunStatus
 from dalsegno.settings import Settings
 from tests.acceptance.test_incremental import Place
 from tests.exact import faults
@@ -154,12 +154,12 @@ def test_stages_need_no_wiring(shop: Shop) -> None:
         shop.check("by_country", total)
     assert shop.run(workflow) is RunStatus.SUCCEEDED
     assert [shop.strategy(step) for step in ("by_customer", "by_country")] == ["", ""]
+    assert shop.operations.runs.get(shop.ns).reason == NOTHING_NEW
 
 
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("DROP TABLE lake.{ns}.paid", "is gone"),
         ("INSERT INTO lake.{ns}.paid VALUES (99, 'eve', 1, DATE'2026-01-01')", "Something else has written"),
         ("DELETE FROM lake.{ns}.paid WHERE id = 1", "Something else has written"),
         ("CALL lake.system.rollback_to_snapshot('{ns}.paid', {first})", "was rolled back"),
@@ -185,6 +185,15 @@ def test_a_target_that_is_not_as_it_was_left_is_not_built_upon(shop: Shop, what:
     shop.check("paid", PAID)
 
 
+def test_a_target_that_was_dropped_is_made_anew(shop: Shop) -> None:
+    workflow = shop.workflow(shop.declare("paid", PAID))
+    assert shop.run(workflow) is RunStatus.SUCCEEDED
+    shop.sql(f"DROP TABLE lake.{shop.ns}.paid")
+    assert shop.run(workflow) is RunStatus.SUCCEEDED
+    assert shop.strategy("paid") == "full"
+    shop.check("paid", PAID)
+
+
 def test_compaction_of_the_target_is_no_change(shop: Shop) -> None:
     workflow = shop.workflow(shop.declare("paid", PAID))
     for number in range(3, 6):
@@ -194,3 +203,22 @@ def test_compaction_of_the_target_is_no_change(shop: Shop) -> None:
             f"CALL lake.system.rewrite_data_files(table => '{shop.ns}.paid', options => map('rewrite-all', 'true'))"
         )
     shop.check("paid", PAID)
+
+
+def test_sources_that_are_empty_at_first(shop: Shop) -> None:
+    shop.sql(
+        f"CREATE OR REPLACE TABLE lake.{shop.ns}.orders (id BIGINT, customer STRING, amount BIGINT, day DATE) "
+        "USING iceberg",
+        f"CREATE OR REPLACE TABLE lake.{shop.ns}.customers (customer STRING, country STRING) USING iceberg",
+    )
+    workflow = shop.workflow(shop.declare("by_customer", BY_CUSTOMER))
+    assert shop.run(workflow) is RunStatus.SUCCEEDED
+    for change in [
+        "INSERT INTO lake.{ns}.orders VALUES (1, 'ada', 10, DATE'2026-01-01'), (2, 'bob', 1, NULL)",
+        "INSERT INTO lake.{ns}.customers VALUES ('ada', 'DE')",
+        "DELETE FROM lake.{ns}.orders WHERE true",
+        "INSERT INTO lake.{ns}.orders VALUES (3, 'ada', 10, DATE'2026-01-01')",
+    ]:
+        shop.sql(change.format(ns=shop.ns))
+        assert shop.run(workflow) is RunStatus.SUCCEEDED, shop.operations.runs.get(shop.ns).reason
+        shop.check("by_customer", BY_CUSTOMER)

@@ -77,9 +77,10 @@ def uncommitted(transaction: RunTransaction, run: OpenRun) -> Uncommitted | None
 
 def has_changes(transaction: RunTransaction, run: OpenRun) -> list[Any]:
     """What each capture of a run that succeeded says: whether there was anything new."""
-    if not run.blueprint.captures:
+    capturing = run.blueprint.captures | run.blueprint.declared
+    if not capturing:
         return []
-    found = _params_of(transaction, run, run.blueprint.captures)
+    found = _params_of(transaction, run, capturing)
     return [_value(params, "has_changes") for params in found.values() if params]
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 from dalsegno.engine.captures import NOTHING, Consumed, consumed_by, hold, is_held
 from dalsegno.engine.jobs import Left
@@ -46,29 +44,11 @@ class JobExecution(StepExecution):
             return self._end_job(runner)
         found = self.scope(raw=runner.raw).evaluate()
         self.retries = self._retries()
-        known = self.memory
         captured = self._captured(runner, found) if isinstance(runner, Capturing) else None
-        if captured is not None and not isinstance(captured, Capture):
-            return self.ended(captured, params=to_stored(found.params), outputs=dict(_outputs_of(captured)))
-        consumed = self._consumed(captured)
-        log_of_work = self._log_of_work(consumed)
-        if log_of_work is not None and known.handle is None and not records_work(self.step.type):
-            if replaces(consumed.captures):
-                refuse_untrusted(self.run.workflow_id, self.step.id, self.step.type, full_refresh_of(self.run.row))
-            log_of_work.note_job(self.step.type)
-        outcome = self.context.jobs.follow(
-            runner,
-            self.claim,
-            known.handle,
-            known.deadline,
-            found,
-            self.scope(),
-            pushed_files(self.context.scopes, self.run, self.flow, self.step, self.now),
-            consumed,
-            log_of_work,
-            self.stop_flags,
-            self.note,
-        )
+        if captured is None or isinstance(captured, Capture):
+            outcome = self._followed(runner, found, captured)
+        else:
+            outcome = captured
         if isinstance(outcome, Left):
             lost = self.report(LeaseLost(self.step.id, self.state.fence))
             return replace(lost, is_bound=outcome.is_bound)
@@ -81,6 +61,29 @@ class JobExecution(StepExecution):
         )
         self.scope(raw=runner.raw, known=after)
         return self.ended(outcome, params=to_stored(after), outputs=outputs)
+
+    def _followed(self, runner: Runner, found: Evaluated, own: Capture | None) -> Outcome | Left:
+        """How the job ended, or that another process has it now."""
+        known = self.memory
+        consumed = self._consumed(own)
+        log_of_work = self._log_of_work(consumed)
+        if log_of_work is not None and known.handle is None and not records_work(self.step.type):
+            if replaces(consumed.captures):
+                refuse_untrusted(self.run.workflow_id, self.step.id, self.step.type, full_refresh_of(self.run.row))
+            log_of_work.note_job(self.step.type)
+        return self.context.jobs.follow(
+            runner,
+            self.claim,
+            known.handle,
+            known.deadline,
+            found,
+            self.scope(),
+            pushed_files(self.context.scopes, self.run, self.flow, self.step, self.now),
+            consumed,
+            log_of_work,
+            self.stop_flags,
+            self.note,
+        )
 
     def _captured(self, runner: Capturing, found: Evaluated) -> Capture | Outcome:
         """What a step captures itself."""
@@ -142,7 +145,3 @@ class JobExecution(StepExecution):
             return self.ended(Succeeded(), params=stored)
         until = self.now + timedelta(seconds=seconds)
         return self.waits({"until": until.isoformat()}, until=until, params=stored, deadline=self.deadline())
-
-
-def _outputs_of(outcome: Outcome) -> Mapping[str, Any]:
-    return outcome.outputs if isinstance(outcome, Succeeded) else {}

@@ -220,7 +220,13 @@ class RunTransaction:
         has_succeeded = flow.status is RunStatus.SUCCEEDED
         left = checkpoint_moves.uncommitted(self, run) if has_succeeded else None
         ended = run.row["reason"] if run.row["ended_by"] else None
-        end = end_of_run(flow, left, checkpoint_moves.has_changes(self, run) if has_succeeded else (), ended=ended)
+        end = end_of_run(
+            flow,
+            left,
+            checkpoint_moves.has_changes(self, run) if has_succeeded else (),
+            only_declares=run.blueprint.declared >= flow.graph.steps.keys(),
+            ended=ended,
+        )
         flow.status = end.status
         self.end_run(run, end)
 

@@ -41,11 +41,13 @@ def end_of_run(
     uncommitted: Uncommitted | None = None,
     has_changes: Sequence[Any] = (),
     *,
+    only_declares: bool = False,
     ended: str | None = None,
 ) -> RunEnd:
     """Of a run whose flow has ended; ``has_changes`` is what each capture that succeeded said of its range.
 
-    ``ended``: who ended it, and why. Steps may have failed before.
+    ``only_declares``: each step declares a table, and there is none that nothing new would leave out. ``ended``: who
+    ended it, and why; steps may have failed before.
     """
     if flow.status is not RunStatus.SUCCEEDED:
         return RunEnd(flow.status, "; ".join(filter(None, (ended, _reason(flow)))) or None)
@@ -56,7 +58,7 @@ def end_of_run(
             f"{', '.join(sorted(uncommitted.together_with))}, which no step has committed.",
         )
     is_left_out = any(state.status is StepStatus.UNSATISFIED for state in flow.steps.values())
-    if has_changes and is_left_out and all(each is False for each in has_changes):
+    if has_changes and (is_left_out or only_declares) and all(each is False for each in has_changes):
         return RunEnd(RunStatus.SUCCEEDED, NOTHING_NEW)
     return RunEnd(RunStatus.SUCCEEDED, _reason(flow))
 

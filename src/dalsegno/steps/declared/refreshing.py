@@ -126,7 +126,7 @@ class Declared:
         own = {parts_of(captured.table): captured for captured in capture.tables}
         states = {name: state_at(self.sources[name], each.upto.snapshot_id) for name, each in own.items()}
         if is_rebuild or any(captured.is_full for captured in capture.tables):
-            why = "It is the first time, or all of it was asked for."
+            why = "The target is new, or all of it was asked for."
             return self._written(StrategyName.FULL, why, (), self._full(target, Reading({}, states)))
         changes = {name: _change(each, self.sources[name]) for name, each in own.items() if _is_changed(each)}
         if not changes:

@@ -15,7 +15,7 @@ from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.steps.contract import Finished, Running, Started, Work
 from dalsegno.steps.declared.params import BLOCK, declared_table
 from dalsegno.steps.declared.refreshing import SESSION_SETTINGS, Declared
-from dalsegno.steps.declared.sources import sources_of
+from dalsegno.steps.declared.sources import find, sources_of
 from dalsegno.steps.declared.targets import refuse_doubtful_target
 from dalsegno.steps.incremental import is_open_run, taken_over
 from dalsegno.steps.spark import sql as spark_sql
@@ -40,13 +40,17 @@ class IncrementalRunner:
             names = [str(each.name) for each in sources_of(lake, table.query).values()]
             # The checkpoint says how far the target is, whichever workflow, step or iteration writes it.
             consumer = table.consumer or consumer_of_workflow(str(lake.name(table.target)))
-            is_first = all(lake.position(consumer, name) is None for name in names)
+            is_new = find(lake, lake.name(table.target)) is None or all(
+                lake.position(consumer, name) is None for name in names
+            )
+            is_full = is_new or work.full_refresh is not None
             options: dict[str, Any] = {
                 "consumer": consumer,
-                "start": "full" if work.full_refresh or is_first else None,
+                "start": "full" if is_full else None,
                 "is_refresh": work.full_refresh is not None,
                 "changes": "before_after",
-                "partitions": True,
+                # Of a whole table they are all touched.
+                "partitions": not is_full,
             }
             try:
                 try:
