@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from dalsegno.audit.results import AuditRequest, Basis
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.runs import NOTHING_NEW, RunStatus
 from dalsegno.settings import Settings
@@ -192,6 +193,20 @@ def test_a_target_that_was_dropped_is_made_anew(shop: Shop) -> None:
     assert shop.run(workflow) is RunStatus.SUCCEEDED
     assert shop.strategy("paid") == "full"
     shop.check("paid", PAID)
+
+
+def test_an_audit_compares_with_the_select(shop: Shop) -> None:
+    workflow = shop.workflow(shop.declare("daily", DAILY))
+    for number in (3, 4):
+        assert shop.run(workflow) is RunStatus.SUCCEEDED
+        shop.sql(f"INSERT INTO lake.{shop.ns}.orders VALUES ({number}, 'ada', 5, DATE'2025-06-01')")
+    # What no run has processed yet does not count.
+    assert shop.operations.audits.run(AuditRequest(shop.ns)).is_equal
+    shop.sql(f"UPDATE lake.{shop.ns}.daily SET amount = 0 WHERE day = DATE'2026-01-01'")
+    audit = shop.operations.audits.run(AuditRequest(shop.ns))
+    assert not audit.is_equal
+    [target] = audit.targets
+    assert (target.basis, target.comparison.missing_rows, target.comparison.superfluous_rows) == (Basis.ORACLE, 1, 1)
 
 
 def test_compaction_of_the_target_is_no_change(shop: Shop) -> None:

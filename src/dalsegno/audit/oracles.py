@@ -17,6 +17,7 @@ from dalsegno.errors import UserError
 from dalsegno.model.tables import TableName
 from dalsegno.spark.rewriting import Effect, Stand, quoted, renamed, understood
 from dalsegno.spark.statements import statements
+from dalsegno.spec.captures import declared_query
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,10 @@ def given_query(lake: Lake, request: AuditRequest) -> dict[TableName, Query]:
 
 
 def oracles_of(lake: Lake, blueprint: Blueprint, rehearsal: Rehearsal) -> dict[TableName, Query]:
-    """The workflow's own, with the parameters of a run."""
+    """The workflow's own, with the parameters of a run: what it names, and the SELECTs of tables that it declares."""
     found: dict[TableName, Query] = {}
-    for name, query in blueprint.workflow.oracle.items():
+    declared = [declared_query(step) for step in blueprint.steps.values() if step.id in blueprint.declared]
+    for name, query in (*filter(None, declared), *blueprint.workflow.oracle.items()):
         text, secrets = rehearsal.filled(query)
         target = lake.name(rehearsal.filled(name)[0])
         found[target] = _checked(Query(Basis.ORACLE, query, text, secrets), target)

@@ -32,6 +32,14 @@ def is_declared(step: Step) -> bool:
     return isinstance(step, JobStep) and step.type.lower() == _INCREMENTAL
 
 
+def declared_query(step: Step) -> tuple[str, str] | None:
+    """The target and the SELECT of a declared table, as they are written."""
+    block = step.params.get(_INCREMENTAL)
+    fields = block.value if block is not None and isinstance(block.value, Mapping) else {}
+    target, query = (getattr(fields.get(name), "value", None) for name in ("target", "query"))
+    return (target, query) if isinstance(target, str) and isinstance(query, str) else None
+
+
 def change_tables(step: Step, params: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """The last word of each source's name, and the change table among the parameters that the step has by now."""
     sources = _sources(step, params)
