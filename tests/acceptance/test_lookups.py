@@ -61,11 +61,11 @@ def test_a_stored_definition_can_be_pushed_back(run: Commands, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("sql", "because"),
     [
-        ("DROP TABLE lake.db.t", "DROP TABLE is none"),
-        ("INSERT INTO lake.db.t VALUES (1)", "INSERT INTO is none"),
+        ("DROP TABLE lake.db.t", "DROP TABLE is not one"),
+        ("INSERT INTO lake.db.t VALUES (1)", "INSERT INTO is not one"),
         ("SELECT 1; SELECT 2", "expected one query"),
         ("SELECT reflect('java.lang.System', 'exit', 1)", "may call anything"),
-        ("", "is none"),
+        ("", "is not one"),
     ],
 )
 def test_nothing_but_a_query_is_executed(settings: Settings, sql: str, because: str) -> None:

@@ -63,6 +63,7 @@ FIELDS = {
     "ipcapture": "source_tables",
     "ipcommit": "capture_step",
     "icdc": "source_table",
+    "incremental": "keys",
 }
 
 
