@@ -91,7 +91,7 @@ def test_the_runs_of_others_do_not_fail(
         until(lambda: ended_well(place.operations, runs), 60)
         until(lambda: full.problems() == [])
     assert sorted(map(int, place.lines())) == list(range(started))
-    said = [record.message for record in caplog.records if "claims" in record.message]
+    said = [record.getMessage() for record in caplog.records if "claims" in record.getMessage()]
     assert ["no steps" in each for each in said] == [True, False], said
 
 
