@@ -140,6 +140,21 @@ def test_a_run_that_breaks_is_finished_by_the_next(shop: Shop, fault: faults.Fau
     shop.check("paid", PAID)
 
 
+def test_a_named_strategy_with_a_probe_is_resumed(shop: Shop) -> None:
+    """The target has the new keys by then; what the probe asks must not depend on it."""
+    latest = """SELECT id, customer, amount, day FROM (
+  SELECT *, row_number() OVER (PARTITION BY id ORDER BY amount) AS n FROM lake.{ns}.orders) WHERE n = 1"""
+    workflow = shop.workflow(shop.declare("latest", latest, strategy="append_new_keys"))
+    first = shop.workflow(shop.declare("latest", latest))
+    assert shop.run(first) is RunStatus.SUCCEEDED
+    shop.sql(f"INSERT INTO lake.{shop.ns}.orders VALUES (3, 'ada', 5, DATE'2025-06-01')")
+    after = next(fault for fault in FAULTS if fault.name == "connection lost after")
+    with faults.injected(faults.Injection(after, shop.settings)):
+        assert shop.run(workflow) is RunStatus.FAILED
+    assert shop.run(workflow) is RunStatus.SUCCEEDED, shop.operations.runs.get(shop.ns).reason
+    shop.check("latest", latest)
+
+
 def test_stages_need_no_wiring(shop: Shop) -> None:
     total = "SELECT country, sum(amount) AS amount FROM lake.{ns}.by_customer GROUP BY country"
     workflow = shop.workflow(shop.declare("by_customer", BY_CUSTOMER), shop.declare("by_country", total))

@@ -22,7 +22,7 @@ from dalsegno.steps.spark import sql as spark_sql
 from dalsegno.steps.spark.params import SparkStep, Sql
 from dalsegno.steps.spark.sessions import opened_for
 
-#: What is known of a column that no query names: DESCRIBE QUERY returns at most so many.
+#: More columns than a query has.
 _MOST_COLUMNS = 10_000
 
 
