@@ -12,7 +12,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo demo test prove-changes prove-exact prove-rewrites prove-runs chaos check format lock clean
-.PHONY: bench-capture bench-changes bench-cli bench-engine bench-pipeline bench-service bench-spark bench-triggers
+.PHONY: bench-capture bench-changes bench-cli bench-declared bench-engine bench-pipeline bench-service bench-spark bench-triggers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ bench-triggers: setup ## measure what watching 1,000 tables costs, and how soon 
 # About an hour on two cores with nothing else to do, and 30 GB in build/ for a while.
 bench-pipeline: setup ## measure whether incremental processing pays, beside lookback and others (ARGS=... goes to it)
 	$(BIN)/python -m benchmarks.pipeline --chart docs/images $(ARGS)
+
+# About half an hour on two cores with nothing else to do, and 40 GB in build/ for a while.
+bench-declared: setup ## measure declared tables beside lookback, SQL by hand and full refreshes (ARGS=... goes to it)
+	$(BIN)/python -m benchmarks.declared $(ARGS)
 
 bench-service: setup ## measure nodes on PostgreSQL under load, and when one dies (ARGS='--minutes 5' for less than an hour)
 	$(BIN)/python -m benchmarks.service $(ARGS)

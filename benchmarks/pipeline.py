@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from benchmarks.pipeline_forms import (
     plain_read,
     streaming,
 )
+from benchmarks.progress import say, warn_if_busy
 from dalsegno.audit.results import AuditRequest
 from examples.playback.meter import Cost, Meter, event_log_conf
 from examples.playback.place import Place, place
@@ -149,8 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, default=Path("build"), help="where to make the tables, for a while")
     parser.add_argument("--chart", type=Path, help="where to draw the charts, such as docs/images")
     options = parser.parse_args(arguments)
-    if os.getloadavg()[0] > (os.cpu_count() or 1) / 2:
-        _say("other programs keep this machine busy: expect times that are too long")
+    warn_if_busy()
     options.folder.mkdir(parents=True, exist_ok=True)
     results = Results()
     with TemporaryDirectory(prefix="bench-pipeline-", dir=options.folder) as name:
@@ -161,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             meter = Meter(log, made.server.java)
             forms = [] if options.only_growth else options.forms
             if options.warm_up:
-                _say("warms up")
+                say("warms up")
                 _simulate(made, meter, "warm", WARM_UP_EVENTS, 24, options.warm_up, forms, folder, Results())
             if not options.only_growth:
                 events = options.rows // options.days
@@ -190,7 +189,7 @@ def _simulate(
     last = lake.create(days)
     lake.copy_targets(names)
     results.rows = lake.rows(lake.tables.source)
-    _say(f"{results.rows:,} rows of history, processed once, in {time.perf_counter() - began:.0f} s")
+    say(f"{results.rows:,} rows of history, processed once, in {time.perf_counter() - began:.0f} s")
     forms = _forms(made, lake.tables, names, folder)
     for number in range(1, runs + 1):
         day = last + timedelta(number)
@@ -204,10 +203,10 @@ def _simulate(
     made.run("playback.setup", **{**lake.tables.of("full"), "source": f"{lake.tables.source}_unused"})
     for stage in STAGES:
         cost = meter.measure(truth.run, stage, day)
-        _say(f"everything anew  {stage:<6}{cost.wall_seconds:8.1f} s")
+        say(f"everything anew  {stage:<6}{cost.wall_seconds:8.1f} s")
     for form in forms:
         results.right[form.name] = form.name not in results.failures and lake.is_equal(form.name, "full")
-        _say(f"{form.name:<16} {'equals' if results.right[form.name] else 'DIFFERS from'} a full recomputation")
+        say(f"{form.name:<16} {'equals' if results.right[form.name] else 'DIFFERS from'} a full recomputation")
     _audit(made, lake.tables, results)
     if "lookback" in names:
         tables = lake.tables
@@ -223,7 +222,7 @@ def _audit(made: Place, tables: Tables, results: Results) -> None:
         )
         results.right["incremental"] &= found.is_equal
         verdict = "as it should be" if found.is_equal else "NOT as it should be"
-        _say(f"audit of {AUDITED} days  {stage:<6}{time.perf_counter() - began:8.1f} s   {verdict}")
+        say(f"audit of {AUDITED} days  {stage:<6}{time.perf_counter() - began:8.1f} s   {verdict}")
 
 
 def _forms(made: Place, tables: Tables, names: Sequence[str], folder: Path) -> list[Form]:
@@ -243,10 +242,10 @@ def _measure(form: Form, day: date, meter: Meter, results: Results) -> None:
             cost = meter.measure(form.run, stage, day)
         except Exception as error:  # noqa: BLE001 - an alternative that cannot do it is a result as well
             results.failures[form.name] = str(error)
-            _say(f"{day} {form.name:<16} {stage:<6} failed: {str(error)[:300]}")
+            say(f"{day} {form.name:<16} {stage:<6} failed: {str(error)[:300]}")
             return
         results.costs.setdefault(form.name, {}).setdefault(stage, []).append(cost)
-        _say(
+        say(
             f"{day} {form.name:<16} {stage:<6}{cost.wall_seconds:8.1f} s{cost.cpu_seconds:8.1f} s of processors"
             f"{cost.bytes_read / 1e6:9.1f} MB read{cost.bytes_written / 1e6:8.1f} MB written"
         )
@@ -258,7 +257,7 @@ def _grow(made: Place, meter: Meter, events: int, results: Results) -> None:
     for length in LENGTHS:
         lake = Lake(made, Tables(f"grown_{length}"), events)
         lakes[length] = (lake, lake.create(GROWTH_DAYS * length), incremental(made, lake.tables))
-        _say(f"{GROWTH_DAYS * length} days of history")
+        say(f"{GROWTH_DAYS * length} days of history")
     for number in range(1, GROWTH_RUNS + 1):
         # Each has to be the first one day, and the last another.
         turn = number % len(LENGTHS)
@@ -268,11 +267,7 @@ def _grow(made: Place, meter: Meter, events: int, results: Results) -> None:
             lake.arrive(day, day)
             cost = sum((meter.measure(form.run, stage, day) for stage in STAGES), Cost())
             results.growth.setdefault(length, []).append(cost)
-            _say(f"{day} {GROWTH_DAYS * length:4} days of history{cost.wall_seconds:8.2f} s")
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+            say(f"{day} {GROWTH_DAYS * length:4} days of history{cost.wall_seconds:8.2f} s")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ the same SQL; where dalsegno captures, they find out by themselves what is new, 
 
 from __future__ import annotations
 
-import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -65,19 +65,19 @@ def full(place: Place, tables: Tables) -> Form:
 
 
 def _recompute(place: Place, tables: Tables, form: str, stage: str, day: date, days: int) -> object:
-    return place.run(f"playback.lookback_{stage}", day=str(day), lookback=days, **_used(tables.of(form), stage))
+    read, written = tables.read_by(form, stage), tables.target(form, stage)
+    return place.run(f"playback.lookback_{stage}", day=str(day), lookback=days, source=read, **{stage: written})
 
 
 def incremental(place: Place, tables: Tables) -> Form:
-    """As workflows of their own for each lake: their runs tell one story, which can be audited."""
+    """By hand, as workflows of their own for each lake: their runs tell one story, which can be audited."""
     for stage in STAGES:
-        text = (EXAMPLE / f"incremental_{stage}.yaml").read_text()
-        place.operations.workflows.push(
-            re.sub(r"(?m)^  id: .*$", f"  id: {incremental_id(tables, stage)}", text, count=1)
+        _push_copy(
+            place, yaml.safe_load((EXAMPLE / f"by_hand_{stage}.yaml").read_text()), incremental_id(tables, stage)
         )
     return Form(
         "incremental",
-        lambda stage, _: place.run(incremental_id(tables, stage), **_used(tables.of("incremental"), stage)),
+        lambda stage, _: place.run(incremental_id(tables, stage), **_used(tables, "incremental", stage)),
     )
 
 
@@ -85,8 +85,38 @@ def incremental_id(tables: Tables, stage: str) -> str:
     return f"{tables.prefix}.incremental.{stage}"
 
 
-def _used(tables: Mapping[str, str], stage: str) -> dict[str, str]:
-    return {name: table for name, table in tables.items() if name == "daily" or (name == "agg") == (stage == "agg")}
+def declared(place: Place, tables: Tables) -> Form:
+    """By the plain SELECTs, each stage as a workflow of its own."""
+    example = yaml.safe_load((EXAMPLE / "daily.yaml").read_text())
+    for stage, job in zip(STAGES, example["Workflow"]["jobs"], strict=True):
+        workflow = {**example["Workflow"], "jobs": [job]}
+        _push_copy(place, {"Workflow": workflow}, declared_id(tables, stage))
+    return Form("declared", lambda stage, _: place.run(declared_id(tables, stage), **_used(tables, "declared", stage)))
+
+
+def declared_id(tables: Tables, stage: str) -> str:
+    return f"{tables.prefix}.declared.{stage}"
+
+
+def _push_copy(place: Place, example: dict[str, Any], workflow_id: str) -> None:
+    """Publish a workflow of the example under another name."""
+    folder = place.settings.root / "workflows"
+    folder.mkdir(exist_ok=True)
+    for file in EXAMPLE.glob("*.sql"):
+        shutil.copy(file, folder)
+    file = folder / f"{workflow_id}.yaml"
+    file.write_text(yaml.safe_dump({"Workflow": {**example["Workflow"], "id": workflow_id}}, sort_keys=False))
+    place.operations.workflows.push_file(file)
+
+
+def _used(tables: Tables, form: str, stage: str) -> dict[str, str]:
+    """The tables of a stage, as parameters of the workflows that process what is new."""
+    daily = tables.target(form, "daily")
+    return (
+        {"playback": tables.source, "daily": daily}
+        if stage == "daily"
+        else {"daily": daily, "agg": tables.target(form, "agg")}
+    )
 
 
 def plain_read(place: Place, tables: Tables) -> Form:
@@ -187,6 +217,6 @@ def _example_sql(stage: str, view: str) -> str:
 
 def _example_spark(stage: str) -> Mapping[str, Any]:
     """What the example's incremental form gives to Spark."""
-    workflow: Mapping[str, Any] = yaml.safe_load((EXAMPLE / f"incremental_{stage}.yaml").read_text())["Workflow"]
+    workflow: Mapping[str, Any] = yaml.safe_load((EXAMPLE / f"by_hand_{stage}.yaml").read_text())["Workflow"]
     [spark] = [each["job"]["spark"] for each in workflow["jobs"] if each["job"]["type"] == "Spark"]
     return dict(spark)

@@ -28,6 +28,7 @@ from sqlalchemy import func, select
 
 from benchmarks import triggers
 from benchmarks.engine_workflows import chain
+from benchmarks.progress import say
 from dalsegno.clock import utc_now
 from dalsegno.operations.callers import local_caller
 from dalsegno.operations.facade import Operations
@@ -154,7 +155,7 @@ def _measure_idle(place: Place, numbers: dict[str, float]) -> None:
     with place.nodes({}) as [node]:
         time.sleep(10)
         numbers["idle_memory_mb"] = round(node.memory_mb(), 1)
-        _say(f"an idle node has {numbers['idle_memory_mb']} MB")
+        say(f"an idle node has {numbers['idle_memory_mb']} MB")
 
 
 def _measure_full(place: Place, numbers: dict[str, float]) -> None:
@@ -165,7 +166,7 @@ def _measure_full(place: Place, numbers: dict[str, float]) -> None:
             place.operations.runs.start("load")
     numbers["steps_per_second"] = round((place.ended_steps() - first) / (time.perf_counter() - began), 1)
     place.wait(lambda: place.open_runs() == 0)
-    _say(f"{numbers['steps_per_second']} steps per second")
+    say(f"{numbers['steps_per_second']} steps per second")
 
 
 def _measure_steady(place: Place, nodes: list[Node], seconds: float, numbers: dict[str, float]) -> None:
@@ -178,7 +179,7 @@ def _measure_steady(place: Place, nodes: list[Node], seconds: float, numbers: di
             # What is kept in memory by design is there by now.
             memory = sum(node.memory_mb() for node in nodes)
         if number % (60 * RUNS_PER_SECOND) == 0:
-            _say(f"{now / 60:5.1f} minutes, {sum(node.memory_mb() for node in nodes):7.1f} MB, {_waits(place, since)}")
+            say(f"{now / 60:5.1f} minutes, {sum(node.memory_mb() for node in nodes):7.1f} MB, {_waits(place, since)}")
         time.sleep(max(number / RUNS_PER_SECOND - (time.perf_counter() - began), 0))
     place.wait(lambda: place.open_runs() == 0)
     numbers["memory_growth_mb"] = round(sum(node.memory_mb() for node in nodes) - memory, 1)
@@ -214,7 +215,7 @@ def _measure_takeover(place: Place, numbers: dict[str, float]) -> None:
     place.operations.workflows.push(LONG)
     for name, elsewhere in (("takeover_same_machine_seconds", {}), ("takeover_seconds", {"DALSEGNO_MACHINE": "b"})):
         numbers[name] = round(_takeover(place, elsewhere), 1)
-        _say(f"{name} {numbers[name]}")
+        say(f"{name} {numbers[name]}")
 
 
 def _takeover(place: Place, elsewhere: dict[str, str]) -> float:
@@ -242,10 +243,6 @@ def _show(numbers: dict[str, float]) -> None:
         verdict = "ok" if is_reached(numbers[name]) else "MISSED"
         print(f"{name:<30}{numbers[name]:>10}   {wanted:<10} {verdict}")
     print(json.dumps(numbers))
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def main() -> None:
     for command in (
         "runs",
         "show playback.daily",
-        "plan media.playback --consumer playback.daily",
+        "logs playback.daily daily_agg",
         "audit playback.daily",
     ):
         print(f"  {_command()} {command}")
@@ -57,7 +57,7 @@ class Demo:
         self.costs = {"lookback": Cost(), "incremental": Cost()}
 
     def tell(self) -> None:
-        self.place.push("setup", "arrive", "lookback_daily", "lookback_agg", "incremental_daily", "incremental_agg")
+        self.place.push("setup", "arrive", "lookback_daily", "lookback_agg", "daily")
         with _told(f"A table of playback events: {DAYS} days, {EVENTS:,} events a day, two in a hundred late"):
             self._run("setup")
             self._run("setup", source="lake.media.unused", **_LOOKBACK)
@@ -107,15 +107,12 @@ class Demo:
 
     def _look_back(self, days: int) -> None:
         self._run("lookback_daily", day=str(self.today), lookback=days, daily=_LOOKBACK["daily"])
-        self._run("lookback_agg", day=str(self.today), lookback=days, **_LOOKBACK)
+        tables = {"source": _LOOKBACK["daily"], "agg": _LOOKBACK["agg"]}
+        self._run("lookback_agg", day=str(self.today), lookback=days, **tables)
 
     def _process_what_is_new(self) -> str:
-        """Run both stages; what the first one captured."""
-        steps = {step.id: step for step in self._run("daily")}
-        self._run("daily_agg")
-        found = steps["capture"].outputs
-        new, reopened = (found[f"{which}_partitions"] for which in ("new", "reopened"))
-        return f"{found['rows']:,} rows in {found['files']} files: days new {len(new)}, re-opened {len(reopened)}"
+        """Run both stages; the strategy of each."""
+        return ", ".join(f"{step.id}: {step.outputs['strategy']}" for step in self._run("daily"))
 
     def _run(self, workflow: str, **params: object) -> Sequence[StepView]:
         return self.place.run(f"playback.{workflow}", **params)

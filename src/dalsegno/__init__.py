@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dalsegno.capture.changes import Changes
     from dalsegno.capture.lake import Lake
     from dalsegno.errors import DalsegnoError, DataError, PlatformError, UserError
+    from dalsegno.operations.incremental_functions import incremental
     from dalsegno.settings import Settings
 
 __version__ = "0.1.0"
@@ -31,6 +32,7 @@ __all__ = [
     "Settings",
     "UserError",
     "__version__",
+    "incremental",
 ]
 
 _HOMES = {
@@ -41,6 +43,7 @@ _HOMES = {
     "PlatformError": "dalsegno.errors",
     "Settings": "dalsegno.settings",
     "UserError": "dalsegno.errors",
+    "incremental": "dalsegno.operations.incremental_functions",
 }
 
 

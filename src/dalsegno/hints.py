@@ -29,6 +29,9 @@ class Verb(StrEnum):
     CHECK_CATALOGS = "check_catalogs"
     COMMIT = "commit"
     CREATE_TOKEN = "create_token"  # noqa: S105 - a verb, not a secret
+    CREATE_PROJECT = "create_project"
+    #: Compiled models of a dbt project.
+    IMPORT_DBT = "import_dbt"
     LIST_BREAKPOINTS = "list_breakpoints"
     LIST_CAPTURES = "list_captures"
     LIST_CHECKPOINTS = "list_checkpoints"
@@ -43,6 +46,8 @@ class Verb(StrEnum):
     REFRESH = "refresh"
     RESOLVE = "resolve"
     RESTART = "restart"
+    #: Show how a SELECT becomes incremental, and prove it.
+    REWRITE = "rewrite"
     RUN = "run"
     SET_CHECKPOINT = "set_checkpoint"
     SHOW = "show"
@@ -62,6 +67,8 @@ COMMANDS: Mapping[Verb, str] = {
     Verb.CHECK_CATALOGS: "catalogs check",
     Verb.COMMIT: "commit CAPTURE",
     Verb.CREATE_TOKEN: "server token",
+    Verb.CREATE_PROJECT: "init [FOLDER]",
+    Verb.IMPORT_DBT: "import dbt MANIFEST",
     Verb.LIST_BREAKPOINTS: "breakpoints list WORKFLOW",
     Verb.LIST_CAPTURES: "captures",
     Verb.LIST_CHECKPOINTS: "checkpoints",
@@ -75,6 +82,7 @@ COMMANDS: Mapping[Verb, str] = {
     Verb.REFRESH: "capture TABLE",
     Verb.RESOLVE: "resolve CAPTURE",
     Verb.RESTART: "restart RUN",
+    Verb.REWRITE: "rewrite FILE",
     Verb.RUN: "run WORKFLOW",
     Verb.SET_CHECKPOINT: "checkpoints set TABLE",
     Verb.SHOW: "show RUN",

@@ -28,7 +28,7 @@ from tests.services.spark_cluster import WORKERS, SparkCluster, running_spark_cl
 pytestmark = [pytest.mark.spark, pytest.mark.postgres]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "playback"
-STAGES = ("playback.daily", "playback.daily_agg")
+STAGES = ("playback.by_hand_daily", "playback.by_hand_agg")
 _PATIENCE_SECONDS = 120
 
 

@@ -111,7 +111,7 @@ PURE = frozenset(
     *("hashlib", "json", "re"),
 }
 #: Times are found in lists of them, and spreading starts takes a digest.
-DECIDING = PURE | {"bisect"}
+DECIDING = PURE | {"bisect", "math"}
 #: Languages have texts, numbers and zones (from tzdata); expressions a stopwatch for their limit on time, too.
 LANGUAGE = PURE | {
     "abc",

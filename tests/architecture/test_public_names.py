@@ -22,6 +22,7 @@ def test_public_names() -> None:
         "Settings",
         "UserError",
         "__version__",
+        "incremental",
     ]
     for name in dalsegno.__all__:
         assert getattr(dalsegno, name) is not None

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from shutil import copy
 from threading import Thread
 
 import pyarrow as pa
@@ -73,6 +75,11 @@ def a_server_that_has_seen_to_it() -> None:
         thread.join()
 
 
+def a_compiled_dbt_project() -> None:
+    Path("target").mkdir()
+    copy(Path(__file__).parents[1] / "operations" / "dbt" / "manifest.json", "target")
+
+
 GIVENS: dict[str, Callable[[], None]] = {
     make.__name__.replace("_", " "): make
     for make in (
@@ -81,6 +88,7 @@ GIVENS: dict[str, Callable[[], None]] = {
         a_consumer_that_has_processed_it,
         a_new_day_and_late_rows,
         a_server_that_has_seen_to_it,
+        a_compiled_dbt_project,
     )
 }
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 NEEDS_SPARK = [page for page in pages() if "<!-- with: spark -->" in page.read_text(encoding="utf-8")]
 NEEDS_SERVER = [page for page in pages() if "<!-- with: a spark server -->" in page.read_text(encoding="utf-8")]
 
-#: What a reader does by a command that does not end.
-UNSEEN = {"a server that has seen to it"}
+#: What a reader does by a command that does not end, or by another tool.
+UNSEEN = {"a server that has seen to it", "a compiled dbt project"}
 
 
 def names(paths: list[Path]) -> list[str]:

@@ -22,9 +22,11 @@ from dalsegno.cli.output import EXIT_CODES
 from dalsegno.clock import utc_now
 from dalsegno.hints import COMMANDS, Action, Verb
 from dalsegno.model.params import Param, ParamMode, ParamSource, ParamType
+from dalsegno.model.refreshes import Considered, Cost, Refresh, SourceRead, TargetWrite
 from dalsegno.model.runs import RunStatus, StepStatus
 from dalsegno.operations.json_values import plain
 from dalsegno.operations.metrics import Metrics, own_metrics
+from dalsegno.operations.refresh_plans import RefreshPlan, SourceChange
 from dalsegno.operations.run_views import RunView, StepView
 from dalsegno.operations.service import Service
 from dalsegno.operations.triggers import Outlook
@@ -260,6 +262,15 @@ def test_json_of_runs() -> None:
     assert set(StepStatus) <= listed
     for status in RunStatus:
         assert f"`{status}`" in described
+
+
+def test_json_of_refreshes() -> None:
+    text = read("json.md")
+    described = set(re.findall(r"`([a-z_]+)`", section(text, "## refreshes")))
+    kinds = (Refresh, SourceRead, TargetWrite, Cost, Considered)
+    assert {item.name for kind in kinds for item in fields(kind)} | {"rows_written", "saved_bytes"} <= described
+    planned = set(re.findall(r"`([a-z_]+)`", section(text, "### plan WORKFLOW")))
+    assert {item.name for kind in (RefreshPlan, SourceChange, Considered) for item in fields(kind)} <= planned
 
 
 def test_json_of_audits() -> None:

@@ -32,6 +32,8 @@ class Case:
     tables: str = "day1.sql"
     #: Workflows that have an oracle, which agrees.
     audited: Sequence[str] = ()
+    #: The workflow of ``declared.yaml``, which keeps a table ``declared_…`` beside each target.
+    declared: str | None = None
 
 
 _DAYS = {"D1": "2026-11-01", "D2": "2026-11-02", "D3": "2026-11-03", "OLD": "2025-01-01"}
@@ -56,6 +58,7 @@ CASES: Mapping[str, Case] = {
             "lake.media.playback_clean": """SELECT id, event_day, upper(country) AS country, seconds / 60 AS minutes
             FROM lake.media.playback WHERE seconds > 0"""
         },
+        declared="append.declared",
     ),
     "auto-remediation": Case(
         ["demo.pipeline.yaml"],
@@ -65,6 +68,7 @@ CASES: Mapping[str, Case] = {
             "INSERT INTO lake.media.playback VALUES (1, D1, 5), (NULL, NULL, NULL), (2, NULL, 7)",
         ],
         {"lake.media.playback_copy": "SELECT * FROM lake.media.playback"},
+        declared="demo.declared",
     ),
     "cron-or-airflow": Case(
         ["seconds.yaml"],
@@ -84,6 +88,7 @@ CASES: Mapping[str, Case] = {
             "lake.media.seconds_by_day": """SELECT event_day, sum(seconds) AS seconds FROM lake.media.playback
             GROUP BY event_day"""
         },
+        declared="seconds.by.day.declared",
     ),
     "merge": Case(
         ["merge.yaml"],
@@ -99,10 +104,11 @@ CASES: Mapping[str, Case] = {
         ],
         {"lake.media.playback_latest": _LATEST.format(columns="id, event_day, version, seconds", more="seconds DESC")},
         audited=["merge"],
+        declared="merge.declared",
     ),
     "playback": Case(
-        ["incremental_daily.yaml", "incremental_agg.yaml"],
-        ["playback.daily", "playback.daily_agg"],
+        ["by_hand_daily.yaml", "by_hand_agg.yaml"],
+        ["playback.by_hand_daily", "playback.by_hand_agg"],
         [
             # Twice at one time, with one payload and with two; without an id, a day, a country, a viewer, a payload.
             """INSERT INTO lake.media.playback VALUES
@@ -140,7 +146,7 @@ CASES: Mapping[str, Case] = {
             FROM lake.media.playback_daily GROUP BY event_day, country, device_type""",
         },
         tables="setup.yaml",
-        audited=["playback.daily", "playback.daily_agg"],
+        audited=["playback.by_hand_daily", "playback.by_hand_agg"],
     ),
     "rolling-window": Case(
         ["rolling.yaml"],
@@ -157,6 +163,7 @@ CASES: Mapping[str, Case] = {
             FROM (SELECT DISTINCT event_day FROM lake.media.playback) d
             JOIN lake.media.playback p ON datediff(d.event_day, p.event_day) BETWEEN 0 AND 6 GROUP BY d.event_day"""
         },
+        declared="rolling.window.declared",
     ),
     "row-filter": Case(
         ["titles.yaml"],
@@ -172,6 +179,7 @@ CASES: Mapping[str, Case] = {
             "lake.media.titles_by_day": """SELECT event_day AS day, title, count(*) AS plays,
             count(DISTINCT member) AS members FROM lake.media.playback GROUP BY event_day, title"""
         },
+        declared="row.filter.declared",
     ),
     "several-stages": Case(
         ["stage1.yaml", "stage2.yaml", "pipeline.yaml"],
@@ -196,6 +204,7 @@ CASES: Mapping[str, Case] = {
             count(DISTINCT member) AS members FROM lake.media.playback_daily WHERE NOT cancelled
             GROUP BY event_day, title""",
         },
+        declared="stages.declared",
     ),
     "several-tables": Case(
         ["orders.yaml"],
@@ -219,6 +228,7 @@ CASES: Mapping[str, Case] = {
             "lake.shop.orders_with_customers": """SELECT o.id, day, amount, name, country FROM lake.shop.orders o
             LEFT JOIN lake.shop.customers c ON c.id = o.customer"""
         },
+        declared="several.tables.declared",
     ),
 }
 

@@ -20,6 +20,8 @@ from dalsegno.operations.audits import Audits
 from dalsegno.operations.captures import Captures
 from dalsegno.operations.checkpoints import Checkpoints
 from dalsegno.operations.facade import Operations
+from dalsegno.operations.models.verbs import Models
+from dalsegno.operations.proving.request import ProofRequest
 from dalsegno.operations.roles import LEAST_ROLE, READS, UNRECORDED
 from dalsegno.operations.runs import Runs
 from dalsegno.operations.signals import Signals
@@ -33,6 +35,7 @@ from tests.engine.support import FAILED, STOPPED, SUCCEEDED, Place, noop, shell
 
 NAMESPACES = {
     "workflows": Workflows,
+    "models": Models,
     "runs": Runs,
     "captures": Captures,
     "checkpoints": Checkpoints,
@@ -91,6 +94,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "admin.set_limit": ("tag", 1),
     "admin.back_up": (Path("copy.db"),),
     "audits.run": (None,),
+    "models.push": (Path("models"),),
+    "models.run": (Path("models"),),
     "runs.skip": ("w", "a"),
     "runs.work": (),
     "workflows.activate": ("w", "1"),
@@ -199,6 +204,11 @@ CASES: dict[str, tuple[Callable[[Desk], Any], Callable[[Operations, Any], object
         lambda desk: written(desk.place.folder / "w.json", workflow("filed")),
         lambda o, file: o.workflows.push_file(file),
         "filed",
+    ),
+    "workflows.adopt": (
+        lambda desk: desk.append(1),
+        lambda o, _: o.workflows.adopt(ProofRequest("SELECT id FROM lake.db.plays", "lake.db.copies")),
+        "db.copies",
     ),
     "workflows.activate": (
         lambda desk: desk.operations.workflows.deactivate("w"),

@@ -50,6 +50,8 @@ def change_of(kind: Changed, changes: Changes, full: str) -> Change:
         partition_filter=changes.details["partition_filter"],
         reopened_filter=changes.details["reopened_partition_filter"],
         changed=f"({changes.query()})" if kind is Changed.ANY else None,
+        # Joins are then hinted, as they are for few rows.
+        late_rows=0,
     )
 
 

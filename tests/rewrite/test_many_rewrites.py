@@ -111,7 +111,21 @@ class Lake:
             before=f"lake.main.{name}_before" if before else None,
             partition_filter=self.filter(name, [*added, *removed]),
             changed=both if kind is Changed.ANY and chance.random() < 0.5 else None,
+            ranges=self.ranges(name, [*added, *removed]) if chance.random() < 0.7 else {},
         )
+
+    def ranges(self, name: str, rows: list[Row]) -> dict[str, str]:
+        """As ``iceberg.predicates`` writes the range of each column with whole numbers, or days."""
+        found = {}
+        for at, (column, kind) in enumerate(TABLES[name].items()):
+            if kind not in ("int", "bigint", "date"):
+                continue
+            values = {row[at].replace("DATE ", "DATE") for row in rows}
+            known = sorted(values - {"NULL"}, key=lambda value: (int(value) if kind != "date" else 0, value))
+            parts = [f"`{column}` BETWEEN {known[0]} AND {known[-1]}"] if known else []
+            parts += [f"`{column}` IS NULL"] if "NULL" in values else []
+            found[column.lower()] = parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})"
+        return found
 
     def filter(self, name: str, rows: list[Row]) -> str:
         if not self.partitioned[name]:
@@ -175,7 +189,7 @@ def declared(lake: Lake, sources: list[Table], made: Made | None) -> Declared | 
         # DuckDB does not know everything that Spark does.
         return None
     days = tuple(PartitionField(name) for name, kind in made.columns.items() if kind == "date")[:1]
-    target = Table(("lake", "main", "target"), made.columns, days)
+    target = Table(("lake", "main", "target"), made.columns, days, is_small=lake.chance.random() < 0.3)
     kinds = made.columns if lake.chance.random() < 0.8 else None
     return Declared(made, analyse(made.sql, sources, kinds=kinds), target, full)
 

@@ -9,6 +9,7 @@ import pytest
 
 from dalsegno.errors import UserError
 from dalsegno.rewrite.analysis import analyse
+from dalsegno.rewrite.facts import Fact, FactKind
 from dalsegno.rewrite.keys import NotProven, key_of, touched
 from dalsegno.rewrite.relations import scans_in
 from dalsegno.rewrite.strategies import strategies_for
@@ -17,7 +18,8 @@ from dalsegno.rewrite.tables import Change, PartitionField, Reading, Table
 
 FACTS = Table(
     ("lake", "db", "facts"),
-    {"id": "int", "day": "date", "kind": "string", "v": "int", "x": "double", "c": "char(3)", "at": "timestamp"},
+    {"id": "int", "day": "date", "kind": "string", "v": "int", "x": "double", "c": "char(3)", "at": "timestamp"}
+    | {"folded": "string collate UTF8_LCASE"},
 )
 DIMS = Table(("lake", "db", "dims"), {"dim": "int", "name": "string", "id": "string"})
 
@@ -69,6 +71,7 @@ def why_full(query: str, changed: Table = FACTS) -> str:
         ("SELECT id, kind FROM facts NATURAL JOIN dims", "NATURAL JOIN"),
         ("SELECT c, count(*) AS n FROM facts GROUP BY c", "SELECT"),
         ("SELECT x, count(*) AS n FROM facts GROUP BY x", "SELECT"),
+        ("SELECT folded, count(*) AS n FROM facts GROUP BY folded", "SELECT"),
         ("SELECT upper(c) AS u, count(*) AS n FROM facts GROUP BY upper(c)", ""),
         ("SELECT any(v > 1) AS a FROM facts", "any (line 1"),
         ("SELECT struct(*) AS a FROM facts", "* (line 1, column 15)"),
@@ -205,7 +208,7 @@ def test_ties_are_facts() -> None:
     keys = next(
         each for each in strategies_for(analysis, target, {FACTS.name: Changed.ANY}) if each.name is StrategyName.KEYS
     )
-    assert keys.facts == ("the ORDER BY of row_number has no ties",)
+    assert [str(fact) for fact in keys.facts] == ["no ties in the ORDER BY of row_number"]
     assert keys.key == ("id",)
 
 
@@ -233,7 +236,7 @@ def test_trusted_probes() -> None:
     for options in (Options(), Options(trusted=frozenset({StrategyName.NEW_KEYS}))):
         found = {each.name: each for each in strategies_for(analysis, target, {FACTS.name: Changed.APPENDED}, options)}
         assert found[StrategyName.NEW_KEYS].is_always_correct == bool(options.trusted)
-    assert found[StrategyName.NEW_KEYS].facts[-1] == "its probe finds nothing (trusted)"
+    assert found[StrategyName.NEW_KEYS].facts[-1] == Fact(FactKind.PROBE, is_trusted=True)
 
 
 def test_a_key_that_the_target_stores_differently() -> None:

@@ -20,6 +20,7 @@ from dalsegno.rewrite import (
     linear,
     measures,
     partitions,
+    ranges,
     reading,
     selects,
     terms,
@@ -105,7 +106,9 @@ def distinct_rows_as_linear(patch: Patch) -> None:
 def other_sides_of_unions_read(patch: Patch) -> None:
     origin = terms._term
     patch.setattr(
-        terms, "_term", lambda w, order, scan, siblings, changed: origin(w, order, scan, frozenset(), changed)
+        terms,
+        "_term",
+        lambda w, order, pairs, scan, siblings, changed: origin(w, order, pairs, scan, frozenset(), changed),
     )
 
 
@@ -113,12 +116,20 @@ def other_tables_read_as_they_are(patch: Patch) -> None:
     """New rows of two tables are joined twice."""
     origin = terms._term
 
-    def term(writer: Any, order: list[int], scan: Scan, siblings: Any, changed: str) -> Any:
-        return origin(
-            writer, [*(each for each in order if each != scan.occurrence), scan.occurrence], scan, siblings, changed
-        )
+    def term(writer: Any, order: list[int], pairs: Any, scan: Scan, siblings: Any, changed: str) -> Any:
+        others = [each for each in order if each != scan.occurrence]
+        return origin(writer, [*others, scan.occurrence], pairs, scan, siblings, changed)
 
     patch.setattr(terms, "_term", term)
+
+
+def ranges_of_one_table_alone(patch: Patch) -> None:
+    patch.setattr(ranges, "any_of", lambda predicates: predicates[0])
+
+
+def ranges_without_null(patch: Patch) -> None:
+    origin = partitions.renamed
+    patch.setattr(ranges, "renamed", lambda *args: re.sub(r" OR \S+ IS NULL", "", origin(*args)))
 
 
 def replays_without_what_is_gone(patch: Patch) -> None:
@@ -228,6 +239,9 @@ MISSING = "SELECT f.id, d.name FROM facts f LEFT JOIN others n ON f.id = n.id JO
 RULES: Mapping[Callable[[Patch], None], str] = {
     plain_equality: by_kind("count(*) AS n"),
     keys_of_new_rows_alone: by_kind("count(*) AS n"),
+    ranges_of_one_table_alone: "SELECT id, count(*) AS n FROM (SELECT id FROM facts UNION ALL SELECT id FROM others) "
+    "GROUP BY id",
+    ranges_without_null: "SELECT id, max(v) AS n FROM facts GROUP BY id",
     keys_that_windows_do_not_have: "SELECT id, sum(v) OVER (PARTITION BY kind) AS n FROM facts",
     keys_of_the_nullable_side: OUTER,
     restrictions_taken_for_exact: "SELECT concat(f.kind, o.tag) AS kind FROM facts f JOIN others o ON f.id < o.id",

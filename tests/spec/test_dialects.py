@@ -252,3 +252,14 @@ def test_sources_that_a_run_decides_about() -> None:
     text = CAPTURED.replace("[lake.db.plays]", "['${table}']")
     assert definition(f"Trigger: {{incremental: db.plays}}\n{text}").workflow.triggers_of(IncrementalTrigger)
     assert problem(f"Trigger: {{incremental: {{}}}}\n{text}").startswith("1:11: there is no table to watch")
+
+
+def test_sources_of_a_declared_table_are_watched() -> None:
+    """They are found in its SELECT when it is pushed, unless a run decides about it."""
+    step = "{id: a, type: Incremental, incremental: {target: db.t, query: QUERY}}"
+    text = f"Trigger: {{incremental: {{}}}}\nWorkflow: {{id: w, jobs: [{{job: {step}}}]}}"
+    for query in ("SELECT id FROM db.plays", "$FILE{plays.sql}"):
+        found = definition(text.replace("QUERY", f"'{query}'"))
+        assert found.workflow.triggers_of(IncrementalTrigger) == (IncrementalTrigger(),)
+    said = problem(text.replace("QUERY", "'SELECT id FROM ${table}'"))
+    assert said.startswith("1:11: there is no table to watch")

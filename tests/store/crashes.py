@@ -12,9 +12,10 @@ from typing import Any
 
 from sqlalchemy import Engine, event
 
-from dalsegno.store import Store, database
+from dalsegno.model.captures import CaptureState
+from dalsegno.store import Store, database, work_units
 from tests.processes import PROCESSES
-from tests.store.examples import MEMBERS, NOW, PLAYBACK, capture
+from tests.store.examples import MEMBERS, NOW, PLAYBACK, capture, work
 
 #: Whoever starts a child also looks for ended ones, and two who look at the same child disturb each other.
 _ONE_AT_A_TIME = threading.Lock()
@@ -69,6 +70,21 @@ def process(store: Store, name: str) -> None:
         store.record_capture(capture(name, consumer=name, upto=10, tables=(PLAYBACK, MEMBERS)))
         store.mark_ready(name, DETAILS)
     store.commit(name, by="ada", now=NOW)
+
+
+def refresh_and_commit(url: str, name: str) -> None:
+    """What a step that declares a table does, and whoever comes back after it died."""
+    with Store.open(url) as store:
+        known = {each.id: each for each in store.captures(name)}.get(name)
+        if known is None:
+            store.record_capture(capture(name, consumer=name))
+        if known is None or known.state is CaptureState.PREPARING:
+            store.mark_ready(name, {PLAYBACK: {"files": 3}})
+        with store.database.reading() as connection:
+            is_done = work_units.the(connection, f"u {name}") is not None
+        if not is_done:
+            work(store, f"u {name}", name)
+        store.commit(name, by="ada", now=NOW)
 
 
 def use_own_sqlite(wanted: bool) -> None:

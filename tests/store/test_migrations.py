@@ -63,6 +63,15 @@ ROWS: dict[str, list[str]] = {
            VALUES ('u', 'u', '["old"]', 'w', 's', '[]', 'done', 't', 'w/1', {now}, '[]', 'o', '{{}}')""",
         """INSERT INTO work_unit_captures (capture_id, unit_id) VALUES ('old', 'u')""",
         """INSERT INTO work_statements (unit_id, number, text, state) VALUES ('u', 1, 'SELECT 1', 'begun')""",
+        """INSERT INTO proofs (target, query_digest, is_proven, created_at, created_by, details)
+           VALUES ('lake.db.t', 'd', {true}, {now}, 'ada', '{{}}')""",
+        """INSERT INTO refreshes (unit_id, capture_id, target, workflow_id, workflow_version, run_number, step_id,
+           query_digest, strategy, why, bytes_read, bytes_written, details)
+           VALUES ('u', 'old', 'lake.db.t', 'w', 1, 1, 's', 'd', 'append', 'y', 1, 2, '{{}}')""",
+        """INSERT INTO refresh_reads (unit_id, ordinal, table_name, read_as, file_count, row_count, byte_count)
+           VALUES ('u', 0, 'lake.db.s', 'changes', 1, 2, 3)""",
+        """INSERT INTO refresh_writes (unit_id, ordinal, table_name, snapshots, added_rows, removed_rows, added_bytes,
+           is_companion) VALUES ('u', 0, 'lake.db.t', '["1"]', 1, 2, 3, {false})""",
         """INSERT INTO versions (workflow_id, version, definition, digest, created_at, created_by)
            VALUES ('w', 1, '{{}}', 'd', {now}, 'ada')""",
         """INSERT INTO file_contents (digest, size, content) VALUES ('c', 8, 'SELECT 1')""",

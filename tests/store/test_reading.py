@@ -15,7 +15,9 @@ from dalsegno.store import (
     Store,
     audit_tables,
     file_tables,
+    proof_tables,
     reading,
+    refresh_tables,
     run_tables,
     sqlite_driver,
     sqlite_file,
@@ -31,6 +33,8 @@ READ = (
     *(run_tables.events, run_tables.signal_waits, tables.captures, tables.capture_tables, tables.checkpoints),
     *(tables.checkpoint_positions, tables.positions, file_tables.version_files, file_tables.file_contents),
     *(audit_tables.audit_log, run_tables.signals),
+    proof_tables.proofs,
+    *(refresh_tables.refreshes, refresh_tables.refresh_reads, refresh_tables.refresh_writes),
 )
 
 

@@ -216,6 +216,7 @@ class _TargetAudit:
             None if self.only is None else tuple(self._values(partition) for partition in self.only),
             tuple(str(snapshot.id) for snapshot in others if snapshot),
             None if comparison.is_equal else self._culprit(),
+            self.whole.lake.store.strategies_taken(self.table.name, self.request.workflow_id),
         )
 
     # What is compared.

@@ -7,7 +7,7 @@ and commit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dalsegno.clock import to_millis
@@ -32,6 +32,8 @@ class Consumed:
     #: Between the first capture and the last commit of the run.
     began_ms: int
     ended_ms: int
+    #: The newest capture of each source for each consumer: each declared table of a workflow has one of its own.
+    by_consumer: Mapping[str, Mapping[TableName, CapturedTable]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -72,12 +74,15 @@ def consumed_by(store: Store, workflow_id: str) -> list[Consumed]:
             continue
         last = found[-1] if found else None
         same = last if last and last.run["number"] == number else None
+        known = last.by_consumer if last else {}
+        own = {each.table: each for each in capture.tables}
         item = Consumed(
             dict(run),
             (*(same.captures if same else ()), capture.id),
-            {**(last.sources if last else {}), **{each.table: each for each in capture.tables}},
+            {**(last.sources if last else {}), **own},
             same.began_ms if same else to_millis(capture.created_at),
             to_millis(capture.settled_at or capture.created_at),
+            {**known, capture.consumer: {**known.get(capture.consumer, {}), **own}},
         )
         found = [*found[:-1], item] if same else [*found, item]
     if not found:

@@ -352,7 +352,10 @@ class _Recomputation:
         wanted = [name for name in columns if name not in self.all.left_out]
         self.all.say(f"Computing what {target} should hold.")
         with self._session({}) as session:
-            names = self._names({name: self.instead[name] for name in self.consumed.sources})
+            stands = self._stands_for(query)
+            if query.call is not None:
+                query.call(session, lambda name: stands[name].name, self.all.say)
+            names = self._names(stands)
             self._note_others(query.text, names)
             other = renamed(query.text, names)
             described = ask(session, f"DESCRIBE QUERY {other}", len(columns) + 1000, query.name, query.secrets)
@@ -362,6 +365,16 @@ class _Recomputation:
             insert = f"INSERT INTO {_sql(clone)} ({selected}) SELECT {selected} FROM (\n{other}\n)"
             ask(session, insert, 1, query.name, query.secrets)
         self.result.tables[target] = clone
+
+    def _stands_for(self, query: Query) -> dict[TableName, Stand]:
+        """The sources as the query's own consumer read them."""
+        found = {name: self.instead[name] for name in self.consumed.sources}
+        for name, captured in self.consumed.by_consumer.get(query.consumer or "", {}).items():
+            if captured.upto != self.consumed.sources[name].upto:
+                newest = self.instead[name]
+                self._clone(captured)
+                found[name], self.instead[name] = self.instead[name], newest
+        return found
 
     def _names(self, instead: Mapping[TableName, Stand]) -> dict[Name, Stand]:
         """What stands for each table, by every way to spell its name here."""

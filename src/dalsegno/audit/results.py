@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dalsegno.audit.comparison import Comparison
@@ -81,6 +81,8 @@ class TargetResult:
     #: Snapshots of others since the last run.
     written_by_others: tuple[str, ...]
     culprit: Culprit | None = None
+    #: Of a declared table: the strategies that its runs have taken, and how often.
+    strategies: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:

@@ -115,24 +115,26 @@ class Rehearsal:
 
     def _spark(self, step: Step) -> tuple[SparkStep, tuple[str, ...]]:
         """What the step asks for, and the secrets in its parameters."""
+        work = self.work(step)
+        return spark_step(work), work.secrets
+
+    def work(self, step: Step) -> Work:
+        """What a runner would be given."""
         scope = self._scope(step, {})
         values = scope.evaluate()
-        found = spark_step(
-            Work(
-                workflow_id=self._open.workflow_id,
-                run_number=self.run["number"],
-                step_id=step.id,
-                attempt=1,
-                key="audit",
-                params={name: param.value for name, param in values.params.items()},
-                folder=self.settings.root,
-                settings=self.settings,
-                filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
-                pushed_file=pushed_files(self._scopes, self._open, self._flow, step, self._now),
-                secrets=values.secrets,
-            )
+        return Work(
+            workflow_id=self._open.workflow_id,
+            run_number=self.run["number"],
+            step_id=step.id,
+            attempt=1,
+            key="audit",
+            params={name: param.value for name, param in values.params.items()},
+            folder=self.settings.root,
+            settings=self.settings,
+            filled=lambda text: FilledText(scope.text(text), tuple(scope.secrets())),
+            pushed_file=pushed_files(self._scopes, self._open, self._flow, step, self._now),
+            secrets=values.secrets,
         )
-        return found, values.secrets
 
     def _scope(self, step: Step, known: Mapping[str, Param]) -> Scope:
         return self._scopes.of_step(self._open, self._flow, step, StepState(step.id), self._now, known=known)

@@ -8,6 +8,7 @@ is how ``clean`` knows those that somebody left behind.
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 from collections.abc import Iterator
@@ -18,13 +19,13 @@ from datetime import UTC, datetime
 from dalsegno.capture import views
 from dalsegno.capture.context import CaptureContext
 from dalsegno.capture.details import contents_of, describe, refuse_unreadable
-from dalsegno.errors import DalsegnoError, HistoryLost, UnknownName
-from dalsegno.iceberg import change_table
+from dalsegno.errors import DalsegnoError, HistoryLost, PlatformError, UnknownName
+from dalsegno.iceberg import change_table, history_clone
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.pins import Pin
 from dalsegno.model.capture_requests import DetailOptions
 from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, CaptureSpec, CaptureState, Mode
-from dalsegno.model.snapshots import Position
+from dalsegno.model.snapshots import Position, Snapshot
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment, increment_between
 
@@ -43,12 +44,50 @@ class Scratch:
     def __post_init__(self) -> None:
         self._prefix = f"dalsegno_scratch_{self.context.clock():%Y%m%d%H%M%S}_{secrets.token_hex(4)}"
 
+    @property
+    def prefix(self) -> str:
+        """What the names of all its namespaces begin with."""
+        return self._prefix
+
     def name(self, original: TableName) -> TableName:
         """A free name, in a namespace that exists from now on."""
-        namespace = f"{self._prefix}_{len(self._namespaces)}"
-        self._namespaces.append((original.catalog, namespace))
-        self.context.tables.catalog(original.catalog).ensure_namespace((namespace,))
-        return TableName(original.catalog, (namespace,), original.name)
+        return TableName(original.catalog, (self.namespace(original.catalog),), original.name)
+
+    def namespace(self, *catalogs: str) -> str:
+        """A new namespace, of the same name in each of the catalogs."""
+        made = f"{self._prefix}_{len(self._namespaces)}"
+        for catalog in catalogs:
+            self._namespaces.append((catalog, made))
+            self.context.tables.catalog(catalog).ensure_namespace((made,))
+        return made
+
+    def clone_with_history(self, table: LoadedTable, at: Snapshot | None) -> TableName:
+        """The table as it was at a snapshot of its main branch, or without rows; ``main`` can be moved on from there.
+
+        The clone refers to the manifests and data files of the original, and owns what is written to it.
+        """
+        return self._registered(table, at, keeps_history=True)
+
+    def empty_clone(self, table: LoadedTable) -> TableName:
+        """A table of the same columns, partitions and format version, to which nothing was ever written."""
+        return self._registered(table, None, keeps_history=False)
+
+    def _registered(self, table: LoadedTable, at: Snapshot | None, *, keeps_history: bool) -> TableName:
+        name = self.name(table.name)
+        catalog = self.context.tables.catalog_of(table.name)
+        folder = catalog.changes_folder(self.context.settings.change_namespace, table)
+        location = f"{folder}/{name.namespace[0]}/{name.name}"
+        metadata = history_clone.metadata_of(table, at, location, self.context.clock())
+        if not keeps_history:
+            metadata["snapshots"] = []
+        files, file = catalog.files_at(location), f"{location}/metadata/00000-{metadata['table-uuid']}.metadata.json"
+        try:
+            files.make_folder(f"{location}/metadata")
+            files.write(file, json.dumps(metadata, separators=(",", ":")).encode())
+        except OSError as error:
+            raise PlatformError(f"The metadata of {name} could not be written to {location}: {error}.") from error
+        catalog.register(name, file)
+        return name
 
     def clone(
         self,
@@ -114,6 +153,19 @@ class Scratch:
 def is_scratch(namespace: str) -> bool:
     """Whether a namespace is one of clones."""
     return _NAMESPACE.fullmatch(namespace) is not None
+
+
+def remove_scratch(context: CaptureContext, prefix: str) -> tuple[str, ...]:
+    """Remove the clones of a ``Scratch`` whose process has ended, in all catalogs: what could not be removed."""
+    if not is_scratch(f"{prefix}_0"):
+        return ()
+    return tuple(
+        problem
+        for name in context.settings.catalogs
+        for namespace in context.tables.catalog(name).namespaces()
+        if namespace[0].startswith(f"{prefix}_") and is_scratch(".".join(namespace))
+        for problem in _remove(context.tables.catalog(name), namespace[0])
+    )
 
 
 def remove_left_over(context: CaptureContext) -> tuple[list[str], list[str]]:

@@ -14,6 +14,7 @@ from dalsegno.cli import (
     breakpoints_and_limits,
     changes_made,
     lookups,
+    models,
     runs,
     serving,
     signals,
@@ -149,8 +150,20 @@ def _root(
 
 @app.command()
 def plan(
-    tables: Tables,
-    consumer: Consumer,
+    tables: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TABLE",
+            help="The tables to capture. Without --consumer: workflows that declare tables.",
+            autocompletion=names.tables,
+        ),
+    ],
+    consumer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Who processes the changes: a name of your choice.", autocompletion=names.consumers
+        ),
+    ] = None,
     start: From = None,
     upto: Upto = None,
     max_snapshots: MaxSnapshots = None,
@@ -177,10 +190,21 @@ def plan(
 
     The plan compares what a capture reads with a lookback and a full scan. It shows the snapshots, the partitions, how
     late rows are, how far behind the consumer is, and when unprocessed snapshots may expire.
+
+    dalsegno plan WORKFLOW shows how the next run would refresh each table that the workflow declares.
     """
     with opened(settings, as_json=json) as operations:
         from dalsegno.cli import plan_text  # noqa: PLC0415
+        from dalsegno.cli.lookups import plan_refreshes  # noqa: PLC0415
 
+        if consumer is None:
+            plan_refreshes(
+                operations,
+                tables,
+                start or upto or max_snapshots or max_bytes or changes or operation_kinds or keys or mode or event_time,
+                as_json=json,
+            )
+            return
         plans = operations.captures.plan(
             *tables,
             consumer=consumer,
@@ -546,6 +570,7 @@ def completion_script(
 
 workflows.register(app)
 runs.register(app)
+models.register(app)
 auditing.register(app)
 writes.register(app)
 lookups.register(app)

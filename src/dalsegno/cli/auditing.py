@@ -153,6 +153,9 @@ def _target(target: TargetResult) -> Iterator[str]:
     if target.query:
         query = " ".join(target.query.split())
         yield f"  {target.basis:<11} {query if len(query) <= _SHOWN_QUERY else f'{query[:_SHOWN_QUERY]}…'}"
+    if target.strategies:
+        taken = ", ".join(f"{name} in {counted(count, 'run')}" for name, count in target.strategies.items())
+        yield f"  strategies  {taken}"
     if not target.is_equal:
         yield from _drift(found)
         if target.culprit:

@@ -26,7 +26,7 @@ GROUPS = {
         "trigger",
         "signal",
     ),
-    "Look at runs and results": ("runs", "show", "watch", "logs", "sql", "history", "audit", "eval"),
+    "Look at runs and results": ("runs", "show", "watch", "logs", "refreshes", "sql", "history", "audit", "eval"),
     "When things fail": (
         "restart",
         "stop",
@@ -40,7 +40,7 @@ GROUPS = {
         "undo",
     ),
     "Run a service": ("server", "work", "limits", "spark", "backup", "clean", "drop"),
-    "Set up": ("catalogs", "schema", "completion"),
+    "Set up": ("init", "import", "catalogs", "schema", "completion"),
 }
 
 

@@ -263,6 +263,10 @@ def cut(lines: list[str], most: int) -> list[str]:
 def _below(steps: Sequence[StepView], now: datetime, indent: str) -> Iterator[str]:
     for step in steps:
         yield indent + step_line(step, now)
+        if step.refresh is not None:
+            from dalsegno.cli.refresh_text import refresh_lines  # noqa: PLC0415 - most runs have none
+
+            yield from (f"{indent}    {line}" for line in refresh_lines(step.refresh))
         for index, inside in step.inside.items():
             yield f"{indent}  [{index}]"
             yield from _below(inside, now, f"{indent}    ")

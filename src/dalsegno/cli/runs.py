@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dalsegno.cli import completion
+from dalsegno.cli import completion, models
 from dalsegno.cli.output import opened, show, show_all, show_page, tell_warnings, to_json
 from dalsegno.cli.running import EXIT_CODES, LEFT
 from dalsegno.cli.workflows import SUFFIXES
@@ -95,7 +95,9 @@ def _params(pairs: list[str] | None, operations: Operations, workflow: str, vers
 
 
 def push(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="A workflow in YAML or JSON.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="A workflow in YAML or JSON, or a folder of models.")
+    ],
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
@@ -107,6 +109,9 @@ def push(
         from dalsegno.cli import run_text  # noqa: PLC0415
 
         for file in files:
+            if file.is_dir():
+                models.push_folder(operations, file, as_json=json)
+                continue
             pushed = operations.workflows.push_file(file)
             if not json:
                 tell_warnings(pushed.warnings, file)
@@ -118,7 +123,7 @@ def run(
         str,
         typer.Argument(
             metavar="WORKFLOW",
-            help="The workflow's id, or a file to push first.",
+            help="The workflow's id, a file to push first, or a folder of models.",
             autocompletion=completion.workflows,
         ),
     ],
@@ -150,24 +155,41 @@ def run(
             metavar="STEP", help="With --full-refresh: this job writes no rows, or replaces all of them. Repeatable."
         ),
     ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Of a folder: only this model; +MODEL with all that it reads, MODEL+ with all that reads it. "
+            "Repeatable.",
+        ),
+    ] = None,
     wait: Wait = True,
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
     """Run a workflow in this process and show its progress.
 
+    Of a folder of models, run those whose SELECT or sources changed, each after the models that it reads.
+
     Ctrl-C stops the run. Exit codes: 0 succeeded, 10 failed, 11 stopped, 12 timed out; 2, 3 and 4 as for every command.
     """
     with opened(settings, as_json=json) as operations:
         from dalsegno.cli import run_text, running  # noqa: PLC0415
+        from dalsegno.errors import UserError  # noqa: PLC0415
 
+        refresh = _full_refresh(empty, trust, is_wanted=full_refresh)
+        if models.is_folder_of_models(workflow, operations):
+            _refuse_options_of_workflow(params, key, version, is_waited_for=wait)
+            models.run_folder(operations, Path(workflow), select or (), refresh, as_json=json)
+            return
+        if select:
+            raise UserError(f"--select is an option of a folder of models, and {workflow!r} is not a folder.")
         file: Path | None = None
         if Path(workflow).is_file() or Path(workflow).suffix in SUFFIXES:
             file, pushed = Path(workflow), operations.workflows.push_file(Path(workflow))
             tell_warnings(pushed.warnings, file)
             workflow = pushed.workflow_id
         given = _params(params, operations, workflow, version)
-        refresh = _full_refresh(empty, trust, is_wanted=full_refresh)
         started = operations.runs.start(workflow, given, version=version, idempotency_key=key, full_refresh=refresh)
         if not wait:
             _leave_to_others(operations, started, as_json=json)
@@ -177,6 +199,23 @@ def run(
         named = str(file) if file else None
         ended = running.run_here(operations, started, is_quiet=json, file=named)
         _finish(operations, ended, as_json=json, file=named)
+
+
+def _refuse_options_of_workflow(
+    params: list[str] | None, key: str | None, version: str, *, is_waited_for: bool
+) -> None:
+    from dalsegno.errors import UserError  # noqa: PLC0415
+
+    given = {
+        "parameters": bool(params),
+        "--key": key is not None,
+        "--version": version != "default",
+        "--no-wait": not is_waited_for,
+    }
+    if wrong := [name for name, is_given in given.items() if is_given]:
+        raise UserError(
+            f"A folder of models is run without {', '.join(wrong)}.", hint="Run one of its workflows by its id."
+        )
 
 
 def _full_refresh(empty: list[str] | None, trust: list[str] | None, *, is_wanted: bool) -> FullRefresh | None:

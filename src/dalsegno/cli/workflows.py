@@ -15,11 +15,14 @@ from dalsegno.clock import utc_now
 from dalsegno.errors import InvalidWorkflow, Problem, SettingsError, UnknownName
 
 if TYPE_CHECKING:
-    from dalsegno.model.workflow import Workflow
     from dalsegno.spec.problems import Problems
     from dalsegno.spec.workflows import ReadWorkflow
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="A workflow in YAML or JSON; - reads standard input.")]
+FilesOrFolders = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE", help="A workflow in YAML or JSON, or a folder of models; - reads standard input."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 #: What a workflow's file is called; an id may end so as well, but hardly does.
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -41,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    files: Files,
+    files: FilesOrFolders,
     templates: Templates = None,
     json: Json = False,
 ) -> None:
@@ -51,7 +54,7 @@ def validate(
     Warnings do not count.
     """
     with reporting(as_json=json):
-        reports = [_checked(file, templates or []) for file in files]
+        reports = [report for file in files for report in _checked_all(file, templates or [])]
         if json:
             print(to_json({"files": [report.plain() for report in reports]}))
         else:
@@ -68,13 +71,14 @@ class _Report:
     file: str
     problems: tuple[Problem, ...]
     #: None if it cannot be read.
-    workflow: Workflow | None = None
+    workflow_id: str | None = None
+    steps: int = 0
     #: In words, if the workflow is not valid.
     refusal: str = ""
 
     @property
     def is_valid(self) -> bool:
-        return self.workflow is not None
+        return self.workflow_id is not None
 
     def plain(self) -> dict[str, Any]:
         from dalsegno.operations.json_values import problem_fields  # noqa: PLC0415 - not for --help
@@ -84,35 +88,52 @@ class _Report:
             "valid": self.is_valid,
             "problems": [problem_fields(each) for each in self.problems],
         }
-        if self.workflow is None:
+        if self.workflow_id is None:
             return found
-        return {**found, "workflow_id": self.workflow.id, "steps": sum(1 for _ in self.workflow.all_steps())}
+        return {**found, "workflow_id": self.workflow_id, "steps": self.steps}
 
     def tell(self) -> None:
-        if self.workflow is None:
+        if self.workflow_id is None:
             print(self.refusal, file=sys.stderr)
             return
         for problem in self.problems:
             print(problem.located(self.file), file=sys.stderr)
-        steps = sum(1 for _ in self.workflow.all_steps())
-        print(f"{self.file}: {self.workflow.id} is valid, {steps} {'step' if steps == 1 else 'steps'}")
+        print(f"{self.file}: {self.workflow_id} is valid, {self.steps} {'step' if self.steps == 1 else 'steps'}")
+
+
+def _checked_all(file: str, templates: list[str]) -> list[_Report]:
+    """What was found in a file, or in each model of a folder."""
+    if not Path(file).is_dir():
+        return [_checked(file, templates)]
+    from dalsegno.operations.facade import Operations  # noqa: PLC0415 - not for --help
+    from dalsegno.operations.models.model_files import InvalidModels  # noqa: PLC0415
+
+    with Operations.open() as operations:
+        try:
+            models = operations.models.check(Path(file))
+        except InvalidWorkflow as error:
+            errors = error.errors if isinstance(error, InvalidModels) else (error,)
+            return [_Report(each.file, each.problems, refusal=each.message) for each in errors]
+        return [_Report(each.file, (), each.workflow_id, 1) for each in models]
 
 
 def _checked(file: str, templates: list[str]) -> _Report:
+    from dalsegno.spec.job_templates import built_in  # noqa: PLC0415
     from dalsegno.spec.problems import Problems  # noqa: PLC0415
     from dalsegno.spec.reading.context import TEMPLATE, StepTypes  # noqa: PLC0415 - PyYAML is not for --help
     from dalsegno.spec.workflows import read  # noqa: PLC0415
 
     data = read_file(file)
     try:
-        types = StepTypes(templates=dict.fromkeys(templates, TEMPLATE))
+        types = StepTypes(templates=dict.fromkeys([*built_in(), *templates], TEMPLATE))
         found = read(data, file=file, types=types, now=utc_now())
         problems = Problems()
         _check_settings(found, problems)
         problems.refuse(file)
     except InvalidWorkflow as error:
         return _Report(file, error.problems, refusal=error.message)
-    return _Report(file, (*found.warnings, *problems.warnings), found.definition.workflow)
+    workflow = found.definition.workflow
+    return _Report(file, (*found.warnings, *problems.warnings), workflow.id, sum(1 for _ in workflow.all_steps()))
 
 
 def _check_settings(found: ReadWorkflow, problems: Problems) -> None:

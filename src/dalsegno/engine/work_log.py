@@ -21,6 +21,7 @@ from dalsegno.engine.ports import Versions
 from dalsegno.errors import PlatformError, UserError
 from dalsegno.hints import Verb, action
 from dalsegno.model.params import ParamDefinition, ParamDefinitions
+from dalsegno.model.refreshes import Refresh
 from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
 from dalsegno.model.workflow import SubworkflowStep
 from dalsegno.plan import unfinished_work
@@ -28,7 +29,7 @@ from dalsegno.plan.full_refresh import refuse_second
 from dalsegno.spark.operations import TakenOver
 from dalsegno.spec.params.expressions import Expressions
 from dalsegno.spec.params.templates import template_digest
-from dalsegno.store import Store, capture_queries, flows, run_queries, work_units
+from dalsegno.store import Store, capture_queries, flows, refreshes, run_queries, work_units
 from dalsegno.store.database import lock
 
 
@@ -91,14 +92,20 @@ class WorkLog:
                         continue
         return unfinished_work.KnownSteps(frozenset(found), is_complete)
 
-    def open(self, template: str, texts: Sequence[str]) -> WorkUnit:
+    @property
+    def workflow_version(self) -> int:
+        """The version that the step belongs to."""
+        return int(self.consumed.levels[0].run["version"])
+
+    def open(self, template: str, texts: Sequence[str], decision: Mapping[str, Any] | None = None) -> WorkUnit:
         """The unit; one that is there is this process's from now on, a new one is stored with its first statement."""
         key, root_run = self.consumed.key, self.consumed.root_run
         with self.store.database.reading() as connection:
             known = work_units.find(connection, key)
             if known is None:
                 self._refuse(connection, is_new=True)
-                return replace(self._new_unit(template, texts), id=work_units.next_id(connection, key))
+                unit_id = work_units.next_id(connection, key)
+                return replace(self._new_unit(template, texts), id=unit_id, decision=decision)
         with self.store.database.writing() as connection:
             self._refuse(connection, is_new=False)
             unit = work_units.find(connection, key)
@@ -149,13 +156,15 @@ class WorkLog:
                 unit_id = work_units.next_id(connection, self.consumed.key)
                 work_units.add(connection, replace(self._new_unit("", ()), id=unit_id, statements=(begun,)))
 
-    def plan(self, unit: WorkUnit, template: str, texts: Sequence[str]) -> WorkUnit:
+    def plan(
+        self, unit: WorkUnit, template: str, texts: Sequence[str], decision: Mapping[str, Any] | None = None
+    ) -> WorkUnit:
         """Say anew what a unit executes of which nothing is done."""
         statements = tuple(Statement(number, text) for number, text in enumerate(texts, start=1))
         with self._changing(unit) as connection:
             work_units.plan(connection, unit.id, statements)
-            work_units.change(connection, unit.id, template=template, state=UnitState.OPEN.value)
-        return replace(unit, template=template, state=UnitState.OPEN, statements=statements)
+            work_units.change(connection, unit.id, template=template, state=UnitState.OPEN.value, decision=decision)
+        return replace(unit, template=template, state=UnitState.OPEN, statements=statements, decision=decision)
 
     def start_over(self, unit: WorkUnit) -> WorkUnit:
         """Plan all of a unit anew, under another id: what it has written until now must not be taken for done."""
@@ -166,8 +175,8 @@ class WorkLog:
             work_units.add(connection, anew)
         return anew
 
-    def change(self, unit: WorkUnit, *statements: Statement, **values: Any) -> WorkUnit:
-        """Store statements as they are now, and values of the unit itself, all at once."""
+    def change(self, unit: WorkUnit, *statements: Statement, refresh: Refresh | None = None, **values: Any) -> WorkUnit:
+        """Store statements as they are now, values of the unit itself, and what it did, all at once."""
         with self._changing(unit) as connection:
             for each in statements:
                 changed = {
@@ -184,6 +193,8 @@ class WorkLog:
                 work_units.change_statement(connection, unit.id, each.number, **changed)
             if values:
                 work_units.change(connection, unit.id, **_stored(values))
+            if refresh is not None:
+                refreshes.add(connection, refresh)
         by_number = {each.number: each for each in statements}
         return replace(unit, statements=tuple(by_number.get(each.number, each) for each in unit.statements), **values)
 

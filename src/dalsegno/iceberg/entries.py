@@ -70,6 +70,17 @@ def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()
             )
 
 
+def read_sizes(files: Files, manifest: Manifest) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """The partition and the bytes of each live file of a manifest."""
+    wanted: avro.Wanted = {EntryField.STATUS: None, EntryField.DATA_FILE: {_PARTITION: None, EntryField.SIZE: None}}
+    with opened(files, manifest.path, wanted) as (format_, records):
+        names, inner, partition_of = format_.names(), data_file_names(format_), partition_reader(format_)
+        status, data_file, size = names[EntryField.STATUS], names[EntryField.DATA_FILE], inner[EntryField.SIZE]
+        for record in records:
+            if record[status] != DELETED:
+                yield partition_of(record[data_file]), record[data_file][size]
+
+
 def taken_entries(files: Files, take: Take, columns: Collection[int] = ()) -> Iterator[FileEntry]:
     """The same of those files alone that are taken."""
     return those_taken(take, read_entries(files, take.manifest, columns))

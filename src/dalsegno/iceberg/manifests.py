@@ -212,11 +212,13 @@ class Selection:
 
 
 @contextmanager
-def opened(files: Files, location: str) -> Iterator[tuple[avro.Format, Iterator[avro.Record]]]:
+def opened(
+    files: Files, location: str, wanted: avro.Wanted | None = None
+) -> Iterator[tuple[avro.Format, Iterator[avro.Record]]]:
     """A manifest list's or a manifest's format and records; a file that a table names but that is gone is refused."""
     try:
         with files.reading(location) as stream:
-            yield avro.read(stream)
+            yield avro.read(stream, wanted)
     except FileNotFoundError as error:
         raise DataError(
             f"{location} has vanished, though a table still names it.",

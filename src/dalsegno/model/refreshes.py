@@ -73,31 +73,46 @@ class Considered:
     expected: Cost | None = None
 
 
-@dataclass(frozen=True)
-class Refresh:
-    """What one run of a declared table did."""
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What a refresh is going to do, stored with its first statement: whoever resumes it does the same."""
 
     target: TableName
-    workflow_id: str
-    workflow_version: int
-    run_number: int
-    step_id: str
-    capture_id: str
     #: Of the SELECT and the settings of Spark that change its result.
     query_digest: str
     strategy: str
     why: str
     #: What the strategy depends on: checked, or trusted by the author.
-    facts: tuple[str, ...]
-    considered: tuple[Considered, ...]
-    reads: tuple[SourceRead, ...]
+    facts: tuple[str, ...] = ()
+    considered: tuple[Considered, ...] = ()
+    reads: tuple[SourceRead, ...] = ()
+    #: None: nobody has estimated it.
+    expected_cost: Cost | None = None
+    #: What a full refresh would cost at this moment.
+    full_cost: Cost | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refresh(Decision):
+    """What one run of a declared table did."""
+
+    #: The work unit that it is: its snapshots are stamped with it.
+    unit_id: str
+    capture_id: str
+    workflow_id: str
+    workflow_version: int
+    run_number: int
+    step_id: str
     writes: tuple[TargetWrite, ...]
     cost: Cost
-    #: What a full refresh would have cost at that moment.
-    full_cost: Cost | None
+    #: When it was committed.
     at: datetime
-    #: SQL, as it was executed.
+    #: SQL, as it was executed; secrets are left out.
     statements: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def rows_written(self) -> int:
+        return sum(each.added_rows for each in self.writes if not each.is_companion)
 
     @property
     def saved_bytes(self) -> int | None:

@@ -116,6 +116,8 @@ class WorkUnit:
     statements: tuple[Statement, ...] = ()
     #: Where its statements write before they are published, if the step is atomic.
     branch: str | None = None
+    #: What the step decided before its first statement, as JSON, if it decides anything: fixed for all who resume it.
+    decision: Mapping[str, Any] | None = None
 
     @property
     def is_begun(self) -> bool:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from dalsegno.capture.consumers import consumer_of_workflow
 from dalsegno.capture.lake_reader import table_name
-from dalsegno.errors import DalsegnoError, UserError
+from dalsegno.errors import DalsegnoError, PlatformError, UserError
 from dalsegno.model.params import ParamDefinition, ParamType
 from dalsegno.model.tables import TableName
 from dalsegno.model.workflow import Definition, ForeachStep, Step, WhileStep
 from dalsegno.settings import Settings
-from dalsegno.spec.captures import is_declared
+from dalsegno.spec.captures import is_declared, is_function
 from dalsegno.spec.nodes import NOWHERE, SourceLocation
 from dalsegno.spec.problems import Problems
 from dalsegno.spec.step_order import following, order_of
+
+if TYPE_CHECKING:
+    from dalsegno.capture.lake import Lake
 
 _BLOCK = "incremental"
 Marks = Mapping[tuple[str, ...], SourceLocation]
@@ -51,17 +55,69 @@ class _Reader:
         query, target = _literal(fields.get("query")), _literal(fields.get("target"))
         if target is not None:
             self._check_target(step.id, target)
+        if block is not None and is_function(step):
+            return self._function(step, block, fields, target)
         if block is None or query is None:
             return step
         try:
-            query, sources = _understood(query, self._settings)
+            query, sources, over_tables = _understood(query, self._settings)
         except UserError as error:
             self._problem(step.id, "query", error)
             return step
+        self._check_facts(step.id, fields)
         text = replace(fields["query"], value=query)
         named = ParamDefinition(ParamType.STRING_ARRAY, [str(each) for each in sources])
-        written = {**fields, "query": text, "sources": named, **self._consumer(fields, target)}
+        pinned = self._pinned(step.id, fields, over_tables, sources)
+        written = {**fields, "query": text, "sources": named, **pinned, **self._consumer(fields, target)}
         return replace(step, params={**step.params, _BLOCK: replace(block, value=written)})
+
+    def _function(self, step: Step, block: ParamDefinition, fields: Mapping[str, Any], target: str | None) -> Step:
+        """The step with the full names of the sources that its author names: nobody can derive them from code."""
+        given = getattr(fields.get("sources"), "value", None)
+        names = [_literal(each) for each in (given if isinstance(given, list) else [given])]
+        try:
+            full = [str(table_name(self._settings, each)) for each in names if each is not None]
+        except UserError as error:
+            self._problem(step.id, "sources", error)
+            return step
+        sources = {"sources": ParamDefinition(ParamType.STRING_ARRAY, full)} if len(full) == len(names) else {}
+        written = {**fields, **sources, **self._consumer(fields, target)}
+        return replace(step, params={**step.params, _BLOCK: replace(block, value=written)})
+
+    def _check_facts(self, step_id: str, fields: Mapping[str, Any]) -> None:
+        """Whether the facts that no run decides about are understood; of which tables they are, a run sees."""
+        from dalsegno.rewrite.facts import fact_of  # noqa: PLC0415 - as for queries
+
+        given = getattr(fields.get("facts"), "value", None)
+        for text in given if isinstance(given, list) else [given] if isinstance(given, str) else []:
+            if (literal := _literal(text)) is not None:
+                try:
+                    fact_of(literal)
+                except UserError as error:
+                    self._problem(step_id, "facts", error)
+
+    def _pinned(
+        self, step_id: str, fields: Mapping[str, Any], query: str, sources: Sequence[TableName]
+    ) -> dict[str, ParamDefinition]:
+        """The sources that no table trigger need watch."""
+        given = getattr(fields.get("dimensions"), "value", None)
+        if given is None:
+            return {}
+        from dalsegno.steps.declared.dimensions import pinned_names  # noqa: PLC0415 - as for queries
+        from dalsegno.steps.declared.params import dimensions_of  # noqa: PLC0415
+
+        words = (
+            {name: getattr(each, "value", each) for name, each in given.items()}
+            if isinstance(given, Mapping)
+            else given
+        )
+        try:
+            named = partial(table_name, self._settings)
+            found = pinned_names(named, dimensions_of(words), query, sources)
+        except UserError as error:
+            self._problem(step_id, "dimensions", error)
+            return {}
+        return {"pinned": ParamDefinition(ParamType.STRING_ARRAY, sorted(map(str, found)))} if found else {}
 
     def _consumer(self, fields: Mapping[str, Any], target: str | None) -> dict[str, ParamDefinition]:
         """Whose checkpoint it is, so that triggers know it: the step itself would choose the same."""
@@ -91,8 +147,13 @@ class _Reader:
 
 def sources_of_step(step: Step) -> tuple[str, ...]:
     """The tables that a declared table is made of, as they were found when it was pushed."""
+    return field_texts(step, "sources")
+
+
+def field_texts(step: Step, name: str) -> tuple[str, ...]:
+    """A field of a declared table that is a list."""
     block = step.params.get(_BLOCK)
-    named = block.value.get("sources") if block is not None and isinstance(block.value, Mapping) else None
+    named = block.value.get(name) if block is not None and isinstance(block.value, Mapping) else None
     return tuple(named.value) if isinstance(named, ParamDefinition) and isinstance(named.value, list) else ()
 
 
@@ -102,26 +163,35 @@ def _literal(given: Any) -> str | None:
     return value if isinstance(value, str) and "${" not in value else None
 
 
-def _understood(query: str, settings: Settings) -> tuple[str, list[TableName]]:
+def _understood(query: str, settings: Settings) -> tuple[str, list[TableName], str]:
+    """The query without ``SELECT *``, the tables that it reads, also through views, and the query over these."""
     # Most workflows declare nothing, and it takes long to import.
-    from dalsegno.rewrite.analysis import tables_in  # noqa: PLC0415
-
-    sources = list(dict.fromkeys(table_name(settings, ".".join(name)) for name in tables_in(query)))
-    return (_frozen(query, settings) if "*" in query else query), sources
-
-
-def _frozen(query: str, settings: Settings) -> str:
-    """The query without ``SELECT *``, if its tables are there; otherwise the first run of it decides."""
     from dalsegno.capture.lake import Lake  # noqa: PLC0415
-    from dalsegno.rewrite.analysis import expanded  # noqa: PLC0415
-    from dalsegno.steps.declared.sources import current_namespace, described, sources_of  # noqa: PLC0415
+    from dalsegno.rewrite.analysis import tables_in  # noqa: PLC0415
+    from dalsegno.steps.declared.views import over_tables  # noqa: PLC0415
 
     with Lake.open(settings) as lake:
         try:
-            tables = [described(each) for each in sources_of(lake, query).values()]
-        except DalsegnoError:
-            return query
-        return expanded(query, tables, current=current_namespace(lake))
+            expanded_query = over_tables(lake, query)
+        except PlatformError:
+            # A catalog that cannot be reached now: runs see the views.
+            expanded_query = query
+        sources = list(dict.fromkeys(table_name(settings, ".".join(name)) for name in tables_in(expanded_query)))
+        return (_frozen(lake, query, expanded_query) if "*" in query else query), sources, expanded_query
+
+
+def _frozen(lake: Lake, query: str, expanded_query: str) -> str:
+    """The query without ``SELECT *``, if its tables are there; otherwise the first run of it decides."""
+    from dalsegno.rewrite.analysis import expanded, tables_in  # noqa: PLC0415
+    from dalsegno.steps.declared.sources import current_namespace, described, sources_of  # noqa: PLC0415
+    from dalsegno.steps.declared.views import described_view  # noqa: PLC0415
+
+    try:
+        tables = [described(each) for each in sources_of(lake, expanded_query).values()]
+    except DalsegnoError:
+        return query
+    named = (described_view(lake, lake.name(".".join(name))) for name in tables_in(query))
+    return expanded(query, [*tables, *filter(None, named)], current=current_namespace(lake))
 
 
 def _in_order(steps: Sequence[Step], settings: Settings) -> tuple[Step, ...]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dalsegno.operations.captures import Captures
     from dalsegno.operations.checkpoints import Checkpoints
     from dalsegno.operations.machinery import Machinery
+    from dalsegno.operations.models.verbs import Models
     from dalsegno.operations.runs import Runs
     from dalsegno.operations.signals import Signals
     from dalsegno.operations.tables import Tables
@@ -84,6 +85,12 @@ class Operations:
         from dalsegno.operations.workflows import Workflows  # noqa: PLC0415
 
         return Workflows(self._context)
+
+    @cached_property
+    def models(self) -> Models:
+        from dalsegno.operations.models.verbs import Models  # noqa: PLC0415
+
+        return Models(self._context)
 
     @cached_property
     def runs(self) -> Runs:

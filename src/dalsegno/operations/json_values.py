@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dalsegno.errors import DalsegnoError, InvalidWorkflow, Problem
+from dalsegno.model.refreshes import Refresh, SourceRead, TargetWrite
 from dalsegno.model.snapshots import Position
 from dalsegno.model.stored_text import fault_of_text
 from dalsegno.model.tables import TableName
@@ -34,6 +35,10 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
         case Statement():
             named = {item.name: plain(getattr(value, item.name)) for item in fields(value)}
             return named | {"after": None if value.after is None else str(value.after)}
+        case SourceRead() | TargetWrite():
+            return {name: _snapshot_ids(name, item) for name, item in _fields(value).items()}
+        case Refresh():
+            return _fields(value) | {"rows_written": value.rows_written, "saved_bytes": value.saved_bytes}
         case Problem():
             return problem_fields(value)
         case datetime():
@@ -43,9 +48,20 @@ def plain(value: Any) -> Any:  # noqa: PLR0911 - one return for each kind of val
         case list() | tuple() | frozenset():
             return [plain(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        shown = (item for item in fields(value) if not (item.metadata and getattr(value, item.name) is None))
-        return {item.name: plain(getattr(value, item.name)) for item in shown}
+        return _fields(value)
     return value
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    shown = (item for item in fields(value) if not (item.metadata and getattr(value, item.name) is None))
+    return {item.name: plain(getattr(value, item.name)) for item in shown}
+
+
+def _snapshot_ids(name: str, value: Any) -> Any:
+    """Ids of snapshots as texts, for the same reason."""
+    if not name.endswith(("snapshot", "snapshots")):
+        return value
+    return list(map(str, value)) if isinstance(value, list) else None if value is None else str(value)
 
 
 def error_fields(error: DalsegnoError) -> dict[str, Any]:

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import UserError
 from dalsegno.model.tables import TableName
+from dalsegno.operations.rewrite_costs import CostRequest, RewriteCosts, costs_now
 from dalsegno.rewrite import Analysis, Change, Changed, Options, Reading, Strategy, Table, analyse, expanded
+from dalsegno.rewrite.checks import checks_for
+from dalsegno.rewrite.facts import Fact, FactKind
+from dalsegno.rewrite.stated import stated_facts, with_facts
 from dalsegno.rewrite.strategies import strategies_for
 from dalsegno.rewrite.tables import quoted
 from dalsegno.steps.declared.refreshing import derived_partitions
 from dalsegno.steps.declared.sources import current_namespace, described, find, parts_of, sources_of
+from dalsegno.steps.declared.views import over_tables
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class RewrittenStrategy:
     name: str
     is_possible: bool
     why: str
-    #: What it depends on, and nobody has checked.
+    #: What it depends on.
     facts: tuple[str, ...]
     key: tuple[str, ...]
     #: What of the SELECT stands in its way, where, and what would help.
@@ -42,6 +47,8 @@ class Rewriting:
     strategies: tuple[RewrittenStrategy, ...]
     #: Of the first that is possible. ``${…}`` stands for what a capture gives.
     statements: tuple[str, ...]
+    #: What must return nothing before: queries for the facts that the author states.
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,12 +60,18 @@ class RewrittenTable:
     #: Filters that move with time, which the table does not need.
     lookbacks: tuple[str, ...]
     rewritings: tuple[Rewriting, ...]
+    costs: RewriteCosts
 
 
-def rewrite(lake: Lake, query: str, target: str, *, keys: Sequence[str] = ()) -> RewrittenTable:
+def rewrite(
+    lake: Lake, query: str, target: str, *, keys: Sequence[str] = (), facts: Sequence[str] = ()
+) -> RewrittenTable:
     """All sources change at once; where only some do, better strategies may be right."""
+    query = over_tables(lake, query)
     sources = sources_of(lake, query)
     tables, current = [described(each) for each in sources.values()], current_namespace(lake)
+    stated = stated_facts(facts, tables)
+    tables = with_facts(tables, stated)
     analysis = analyse(expanded(query, tables, current=current), tables, current=current)
     name = lake.name(target)
     if parts_of(name) in sources:
@@ -67,8 +80,10 @@ def rewrite(lake: Lake, query: str, target: str, *, keys: Sequence[str] = ()) ->
     declared = described(known) if known else _declared(name, analysis, tables)
     lookbacks = tuple(map(str, analysis.lookbacks))
     kinds = (Changed.APPENDED, Changed.ANY)
-    rewritings = tuple(_rewriting(analysis, declared, tables, kind, Options(tuple(keys))) for kind in kinds)
-    return RewrittenTable(name, tuple(each.name for each in sources.values()), lookbacks, rewritings)
+    options = Options(tuple(keys))
+    rewritings = tuple(_rewriting(analysis, declared, tables, kind, options, stated) for kind in kinds)
+    costs = costs_now(lake, CostRequest(analysis, name, declared, known, sources, options))
+    return RewrittenTable(name, tuple(each.name for each in sources.values()), lookbacks, rewritings, costs)
 
 
 def _declared(name: TableName, analysis: Analysis, tables: Sequence[Table]) -> Table:
@@ -78,22 +93,32 @@ def _declared(name: TableName, analysis: Analysis, tables: Sequence[Table]) -> T
 
 
 def _rewriting(
-    analysis: Analysis, target: Table, tables: Sequence[Table], kind: Changed, options: Options
+    analysis: Analysis, target: Table, tables: Sequence[Table], kind: Changed, options: Options, facts: Sequence[Fact]
 ) -> Rewriting:
     found = strategies_for(analysis, target, {table.name: kind for table in tables}, options)
     best = next((each for each in found if each.is_possible), None)
     reading = Reading({table.name: _change(table, kind, len(tables) == 1) for table in tables})
-    return Rewriting(kind.value, tuple(map(_shown, found)), tuple(best.statements(reading)) if best is not None else ())
+    checks = checks_for(analysis, target, facts, reading, known=frozenset(facts))
+    has_no_ties = any(fact.kind is FactKind.NO_TIES for fact in facts)
+    return Rewriting(
+        kind.value,
+        tuple(_shown(each, has_no_ties=has_no_ties) for each in found),
+        tuple(best.statements(reading)) if best is not None else (),
+        tuple(f"-- {check.fact}\n{check.sql}" for check in checks),
+    )
 
 
-def _shown(strategy: Strategy) -> RewrittenStrategy:
+def _shown(strategy: Strategy, *, has_no_ties: bool) -> RewrittenStrategy:
     obstacle = strategy.obstacle
     place = obstacle.place if obstacle else None
     return RewrittenStrategy(
         strategy.name.value,
         strategy.is_possible,
         strategy.why,
-        strategy.facts,
+        tuple(
+            f"{fact}; ties leave the result open" if fact.kind is FactKind.NO_TIES and not has_no_ties else str(fact)
+            for fact in strategy.facts
+        ),
         strategy.key,
         obstacle.operator if obstacle else None,
         place.line if place else None,

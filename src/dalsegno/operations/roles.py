@@ -22,6 +22,7 @@ LEAST_ROLE = {
     "captures.undo": Role.OPERATOR,
     "workflows.push": Role.AUTHOR,
     "workflows.push_file": Role.AUTHOR,
+    "workflows.adopt": Role.AUTHOR,
     "workflows.activate": Role.AUTHOR,
     "workflows.deactivate": Role.AUTHOR,
     "workflows.delete": Role.AUTHOR,
@@ -41,10 +42,15 @@ LEAST_ROLE = {
 UNRECORDED = {
     # The engine records what becomes of each step.
     "runs.finish": Role.OPERATOR,
+    # Each workflow that they push and each run that they start is recorded.
+    "models.push": Role.AUTHOR,
+    "models.run": Role.AUTHOR,
     "runs.work": Role.OPERATOR,
     # A throw-away table of each catalog shows what it allows.
     "tables.check_catalogs": Role.OPERATOR,
     "tables.sql": Role.OPERATOR,
+    # It writes to clones alone.
+    "tables.prove": Role.OPERATOR,
     "audits.run": Role.OPERATOR,
     # They hold secrets.
     "tables.spark_configuration": Role.ADMIN,
@@ -54,12 +60,14 @@ UNRECORDED = {
 #: What only looks: any caller may.
 READS = frozenset(
     {
+        "models.check",
         "workflows.list",
         "workflows.versions",
         "workflows.newest_version",
         "workflows.definition",
         "workflows.file",
         "workflows.diff",
+        "workflows.plan",
         "workflows.breakpoints",
         "runs.get",
         "runs.list",
@@ -79,6 +87,7 @@ READS = frozenset(
         "checkpoints.history",
         "tables.list",
         "tables.rewrite",
+        "tables.refreshes",
         "triggers.outlook",
         "signals.list",
         "templates.list",

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from dalsegno.model.refreshes import Refresh
 from dalsegno.model.runs import NOTHING_NEW, RunStatus, StepStatus
 from dalsegno.operations.json_values import LEFT_OUT_IF_NONE
 from dalsegno.operations.stored_steps import StoredStep, after
-from dalsegno.store import run_queries
+from dalsegno.store import refresh_queries, run_queries
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ class StepView:
     signals: Sequence[WaitView] = ()
     #: The steps of a loop's iterations that are open or failed, by iteration.
     inside: Mapping[str, list[StepView]] = field(default_factory=dict)
+    #: Of a declared table: what was read and written.
+    refresh: Refresh | None = field(default=None, metadata=LEFT_OUT_IF_NONE)
 
 
 def run_view(row: Mapping[str, Any], *, is_repeated: bool = False) -> RunView:
@@ -126,6 +129,7 @@ def step_views(connection: Any, flow_id: str, steps: Sequence[StoredStep]) -> li
     waits = _waits(connection, flow_id) if any(step.has_signals for step in steps) else {}
     found = []
     quiet = _with_nothing_new(steps, rows)
+    refreshes = _refreshes(connection, steps, rows)
     for step in steps:
         row = rows.get(step.id)
         if row is None:
@@ -151,6 +155,7 @@ def step_views(connection: Any, flow_id: str, steps: Sequence[StoredStep]) -> li
                 run=f"{handle['workflow']}/{handle['number']}" if "child" in handle else None,
                 signals=waits.get(step.id, ()),
                 inside=inside,
+                refresh=refreshes.get(step.id),
             )
         )
     return found
@@ -168,6 +173,18 @@ def _with_nothing_new(steps: Sequence[StoredStep], rows: Mapping[str, Any]) -> s
     }
     left_out = {step_id for step_id, row in rows.items() if row["status"] == StepStatus.UNSATISFIED.value}
     return after(steps, captures) & left_out if captures else set()
+
+
+def _refreshes(connection: Any, steps: Sequence[StoredStep], rows: Mapping[str, Any]) -> dict[str, Refresh]:
+    """By step, what was done for the tables that steps declare."""
+    captures = {
+        capture_id: step.id
+        for step in steps
+        if step.is_declared and (capture_id := ((rows.get(step.id) or {}).get("outputs") or {}).get("capture_id"))
+    }
+    if not captures:
+        return {}
+    return {captures[each.capture_id]: each for each in refresh_queries.of_captures(connection, captures)}
 
 
 def _waits(connection: Any, flow_id: str) -> dict[str, list[WaitView]]:

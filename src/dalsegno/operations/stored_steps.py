@@ -13,6 +13,7 @@ from typing import Any
 #: What a step that does something by itself is wrapped in; others are wrapped in what they are.
 _JOB = "step"
 _CAPTURES = frozenset({"ipcapture", "icdc"})
+_DECLARED = "incremental"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class StoredStep:
     @property
     def is_capture(self) -> bool:
         return self.type.lower() in _CAPTURES
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether it declares a table by its SELECT."""
+        return self.type.lower() == _DECLARED
 
 
 def stored_steps(definition: Mapping[str, Any]) -> tuple[StoredStep, ...]:

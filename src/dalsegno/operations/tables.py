@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from dalsegno.model.tables import TableName
 from dalsegno.operations.context import Context
-from dalsegno.operations.pages import Page, sorted_page
+from dalsegno.operations.pages import Page, key_of, page_of, sorted_page
 
 if TYPE_CHECKING:
     from dalsegno.capture.checking import CatalogReport
+    from dalsegno.model.proofs import Proof
+    from dalsegno.model.refreshes import Refresh
+    from dalsegno.operations.proving.request import ProofRequest
     from dalsegno.operations.querying import QueryResult
     from dalsegno.operations.rewriting import RewrittenTable
 
@@ -37,11 +40,34 @@ class Tables:
         chosen = [settings.catalog(name)] if name else [*settings.catalogs.values()]
         return {key: value for catalog in chosen for key, value in spark_configuration(catalog).items()}
 
-    def rewrite(self, query: str, target: str, *, keys: Sequence[str] = ()) -> RewrittenTable:
+    def refreshes(self, target: str, *, limit: int = 20, cursor: str | None = None) -> Page[Refresh]:
+        """What the runs of a declared table did, newest first."""
+        from dalsegno.capture.lake_reader import table_name  # noqa: PLC0415 - slow import
+        from dalsegno.store import refresh_queries  # noqa: PLC0415
+
+        name, after = table_name(self._context.settings, target), key_of(cursor, "refreshes")
+        with self._context.database.reading() as connection:
+            found = refresh_queries.refreshes_of(connection, name, limit=limit + 1, after=after)
+        return page_of(found, limit, "refreshes", lambda refresh: refresh.unit_id)
+
+    def rewrite(
+        self, query: str, target: str, *, keys: Sequence[str] = (), facts: Sequence[str] = ()
+    ) -> RewrittenTable:
         """What becomes of a SELECT that declares a table: strategies, reasons, SQL. Nothing is executed."""
         from dalsegno.operations.rewriting import rewrite  # noqa: PLC0415 - slow import
 
-        return rewrite(self._context.lake, query, target, keys=keys)
+        return rewrite(self._context.lake, query, target, keys=keys, facts=facts)
+
+    def prove(self, request: ProofRequest, *, say: Callable[[str], None] = lambda _: None) -> Proof:
+        """Replay the history of a SELECT's sources on clones; compare the target with the SELECT after each step."""
+        self._context.require("tables.prove")
+        from dalsegno.operations.proving.replay import prove  # noqa: PLC0415 - slow import
+        from dalsegno.operations.proving.stored import remember  # noqa: PLC0415
+
+        lake = self._context.lake
+        proof = prove(lake, request, by=self._context.caller.name, now=self._context.clock(), say=say)
+        remember(self._context.store, proof)
+        return proof
 
     def sql(self, query: str, *, limit: int, say: Callable[[str], None]) -> QueryResult:
         """The first rows that a query returns, on the warm Spark."""

@@ -12,6 +12,7 @@ from dalsegno.hints import Verb, action
 from dalsegno.model.step_files import StepFile
 from dalsegno.model.templates import JobTemplate
 from dalsegno.spec import templates as spec
+from dalsegno.spec.job_templates import built_in
 from dalsegno.spec.reading.context import StepTypes
 from dalsegno.store import Store, step_files, workflows
 
@@ -19,7 +20,7 @@ DEFAULT_VERSION = "default"
 
 
 class TemplateFinder:
-    """The job templates of one store."""
+    """The job templates of one store, and those that come with dalsegno. The store's count, if both have one."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -31,12 +32,16 @@ class TemplateFinder:
     def all(self) -> list[JobTemplate]:
         with self.store.database.reading() as connection:
             rows = workflows.template_rows(connection)
-        return [spec.from_json(row["definition"]) for row in rows]
+        pushed = [spec.from_json(row["definition"]) for row in rows]
+        known = {each.job_type for each in pushed}
+        return [*pushed, *(each for each in built_in().values() if each.job_type not in known)]
 
     def find(self, job_type: str, version: str | None = None) -> JobTemplate:
         """The template of this version, or the default one, or the only one; with what it inherits."""
         with self.store.database.reading() as connection:
             rows = workflows.template_rows(connection, job_type)
+        if not rows and job_type in built_in() and version in (None, DEFAULT_VERSION):
+            return built_in()[job_type]
         known: Mapping[str, Any] = {row["version"]: row["definition"] for row in rows}
         wanted = version or (DEFAULT_VERSION if DEFAULT_VERSION in known or len(known) != 1 else next(iter(known)))
         if wanted not in known:
@@ -54,9 +59,12 @@ class TemplateFinder:
         for parent, version in template.inherit_from.items():
             with self.store.database.reading() as connection:
                 rows = {row["version"]: row["definition"] for row in workflows.template_rows(connection, parent)}
-            if version not in rows:
+            if version in rows:
+                inherited = self._inherited(spec.from_json(rows[version]), (*below, template.job_type))
+            elif not rows and parent in built_in():
+                inherited = built_in()[parent]
+            else:
                 raise self.missing(parent, version, list(rows))
-            inherited = self._inherited(spec.from_json(rows[version]), (*below, template.job_type))
             params |= inherited.params
             # As with parameters, the last one counts.
             of_parents = (*inherited.files, *of_parents)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dalsegno.errors import Problem
+from dalsegno.errors import Problem, UserError
 from dalsegno.model.templates import JobTemplate
 from dalsegno.operations.context import Context
 from dalsegno.operations.pages import Page, sorted_page
 from dalsegno.operations.step_files import files_of_template
 from dalsegno.operations.template_finder import DEFAULT_VERSION
 from dalsegno.spec import templates as spec
+from dalsegno.spec.job_templates import built_in
 from dalsegno.spec.problems import Problems
 from dalsegno.store import workflows
 
@@ -67,5 +68,7 @@ class Templates:
         with self._context.changing("templates.delete") as change, self._context.store.database.writing() as connection:
             versions = [row["version"] for row in workflows.template_rows(connection, job_type)]
             if not workflows.forget_template(connection, job_type, version):
+                if job_type in built_in():
+                    raise UserError(f"The job template {job_type!r} comes with dalsegno, and stays.")
                 raise self._context.machinery.templates.missing(job_type, version or DEFAULT_VERSION, [])
             change.describe(_KIND, job_type, before={"versions": [version] if version else versions})

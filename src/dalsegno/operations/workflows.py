@@ -18,6 +18,9 @@ from dalsegno.operations.version_reader import VersionReader
 from dalsegno.store import run_queries
 
 if TYPE_CHECKING:
+    from dalsegno.operations.proving.adopting import Adopted
+    from dalsegno.operations.proving.request import ProofRequest
+    from dalsegno.operations.refresh_plans import RefreshPlan
     from dalsegno.operations.version_diff import VersionDiff
     from dalsegno.operations.workflow_list import WorkflowView
 
@@ -60,6 +63,13 @@ class Workflows:
         context, after = self._context, key_of(cursor, "workflows")
         views = workflow_views(context.store, context.machinery.versions, context.clock(), after=after, limit=limit + 1)
         return page_of(views, limit, "workflows", lambda view: view.id)
+
+    def plan(self, workflow_id: str, *, version: str = "default") -> tuple[RefreshPlan, ...]:
+        """How the next run would refresh each table that the workflow declares, from metadata. Nothing is created."""
+        from dalsegno.operations.refresh_plans import plans  # noqa: PLC0415 - slow import
+
+        workflow = self._context.machinery.versions.named(workflow_id, version).workflow
+        return tuple(plans(self._context.lake, workflow))
 
     def versions(self, workflow_id: str, *, limit: int = 1000, cursor: str | None = None) -> Page[Version]:
         """Newest first."""
@@ -117,6 +127,13 @@ class Workflows:
             from dalsegno.operations.pushing import push  # noqa: PLC0415 - PyYAML takes a moment
 
             return push(self._context, text, file=file, folder=folder)
+
+    def adopt(self, request: ProofRequest, *, workflow_id: str | None = None) -> Adopted:
+        """Push a workflow that keeps a declared table up to date, if its SELECT was proven for the target."""
+        with self._context.changing("workflows.adopt"):
+            from dalsegno.operations.proving.adopting import adopt  # noqa: PLC0415 - slow import
+
+            return adopt(self._context, request, workflow_id)
 
     def push_file(self, file: Path) -> Pushed:
         self._context.require("workflows.push_file")

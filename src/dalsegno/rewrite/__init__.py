@@ -50,6 +50,10 @@ Modules: ``reading`` builds the operator tree (``relations``, ``scopes``, ``sele
 ``linear`` prove properties of it. ``touching``, ``partitions``, ``measures``, ``delta``, ``deduplication`` and
 ``together`` turn them into strategies (``attempts``), and ``writing`` writes the SQL. ``states`` splits off the
 aggregates of a query into a companion table, for targets that do not store what a delta needs.
+
+What authors state about their data (``facts``, ``stated``) makes more columns pass through windows (``dependencies``).
+It must hold before and after a run, so ``checks`` are queries to run first. ``views`` replaces views by their queries;
+``leading`` finds the table that a query is about.
 """
 
 from dalsegno.rewrite.analysis import Analysis, Lookback, analyse, expanded, tables_in

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from dalsegno.errors import UserError
 from dalsegno.rewrite.expressions import conjuncts, kind_in
+from dalsegno.rewrite.facts import Fact, FactKind
 from dalsegno.rewrite.functions import name_of, needs_order, window_function
 from dalsegno.rewrite.lineage import Origin, origins_in
 from dalsegno.rewrite.occurrences import Occurrences, finder
@@ -78,15 +79,20 @@ class Analysis:
         return tuple(obstacle for obstacle in self.obstacles if obstacle.verdict is Verdict.REFUSED)
 
     @property
-    def ties(self) -> tuple[str, ...]:
+    def ties(self) -> tuple[Fact, ...]:
         """Window functions whose value is open where rows tie in their ORDER BY."""
-        found = {
-            f"the ORDER BY of {name_of(window_function(window))}"
+        found = {name_of(window_function(window)) for _, window in self.ordered_windows}
+        return tuple(Fact(FactKind.NO_TIES, (name,)) for name in sorted(found))
+
+    @property
+    def ordered_windows(self) -> tuple[tuple[Block, exp.Window], ...]:
+        """Window functions that look at the order of rows, and where they stand."""
+        return tuple(
+            (block, window)
             for block in blocks_in(self.root)
             for _, window in block.windows
             if isinstance(window, exp.Window) and needs_order(window_function(window))
-        }
-        return tuple(sorted(found))
+        )
 
     def origins(self, output: str) -> frozenset[Origin] | None:
         """The columns of sources that an output is computed from; None if that is not known."""

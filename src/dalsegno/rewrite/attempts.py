@@ -9,7 +9,9 @@ from dalsegno.errors import UserError
 from dalsegno.rewrite.analysis import Analysis
 from dalsegno.rewrite.deduplication import deduplication_of
 from dalsegno.rewrite.delta import Delta, delta_of, restricted_delta_of
-from dalsegno.rewrite.keys import NotProven
+from dalsegno.rewrite.dependencies import facts_behind
+from dalsegno.rewrite.facts import Fact, FactKind
+from dalsegno.rewrite.keys import NotProven, key_of
 from dalsegno.rewrite.linear import linear_scans
 from dalsegno.rewrite.partitions import EVERYTHING, PassedPartitions, partition_names, passed, quoted_with
 from dalsegno.rewrite.relations import Obstacle, Scan
@@ -95,7 +97,7 @@ def append_new_keys(
     return Strategy(
         StrategyName.NEW_KEYS,
         f"The query takes one row of each key ({', '.join(found.keys)}), and rows with new keys are only added.",
-        facts=_ties(analysis),
+        facts=_facts(analysis, found.keys),
         key=found.keys,
         partition_columns={} if found.through is None else _columns(found.through),
         _write=found.statements,
@@ -137,7 +139,7 @@ def _by_delta(name: StrategyName, why: str, delta: Delta) -> Strategy:
     return Strategy(
         name,
         why,
-        facts=tuple(f"the sum behind {each} stays below 2^53" for each in averages),
+        facts=tuple(Fact(FactKind.SMALL_SUM, (each,)) for each in averages),
         key=delta.keys,
         partition_columns={} if delta.through is None else _columns(delta.through),
         _write=delta.statements,
@@ -162,14 +164,17 @@ def touched_partitions(
             Obstacle("touched partitions", "the sources are not partitioned as the target is, by the same columns.", "")
         )
 
+    facts = _facts(analysis, keys.names)
+
     def write(reading: Reading) -> list[str]:
         writer = Writer(analysis, target, reading)
-        return [writer.replace_partitions(_predicate(through, reading), writer.query())]
+        query = writer.in_partitions(keys, through) if facts else writer.query()
+        return [writer.replace_partitions(_predicate(through, reading), query)]
 
     return Strategy(
         StrategyName.PARTITIONS,
         f"{_listed(names)} passes through the query unchanged, so other partitions cannot change.",
-        facts=_ties(analysis),
+        facts=facts,
         key=tuple(names),
         partition_columns=_columns(through),
         _write=write,
@@ -220,7 +225,7 @@ def by_touched_keys(
     return Strategy(
         StrategyName.KEYS,
         f"A change of a source changes only rows with the keys ({', '.join(keys.names)}) that it touches.",
-        facts=_ties(analysis),
+        facts=_facts(analysis, keys.names),
         key=keys.names,
         partition_columns={} if through is None else _columns(through),
         _write=write,
@@ -232,12 +237,14 @@ def _predicate(through: PassedPartitions, reading: Reading) -> str:
     return through.predicate(filters, quoted_with(""))
 
 
-def _columns(through: PassedPartitions) -> dict[Name, tuple[str, ...]]:
-    return {name: tuple(columns) for name, columns in through.columns.items()}
+def _columns(through: PassedPartitions) -> dict[Name, dict[str, str]]:
+    return {name: dict(columns) for name, columns in through.columns.items()}
 
 
-def _ties(analysis: Analysis) -> tuple[str, ...]:
-    return tuple(f"{tie} has no ties" for tie in analysis.ties)
+def _facts(analysis: Analysis, names: Sequence[str]) -> tuple[Fact, ...]:
+    """What must hold if rows are replaced by a key of output columns."""
+    key = key_of(analysis.root, [name.lower() for name in names])
+    return (*facts_behind(analysis.root, key), *analysis.ties)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -8,7 +8,8 @@ which this is not so; then another strategy is needed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,7 +20,7 @@ from dalsegno.rewrite.expressions import conjuncts, sql_of, substituted
 from dalsegno.rewrite.functions import window_function
 from dalsegno.rewrite.keys import NotProven, Whole, carriers, key_of
 from dalsegno.rewrite.linear import linear_below
-from dalsegno.rewrite.partitions import EVERYTHING, PassedPartitions, passed, quoted_with
+from dalsegno.rewrite.partitions import EVERYTHING, NOTHING, PassedPartitions, partition_names, passed, quoted_with
 from dalsegno.rewrite.relations import Block, Item, Join, Obstacle, Occurrence, Relation, Scan, scans_in
 from dalsegno.rewrite.tables import Reading, Table, quoted, quoted_list
 from dalsegno.rewrite.touching import candidates, touched_keys
@@ -42,13 +43,20 @@ class Deduplication:
     #: Whether the key is the whole row, which cannot get other values.
     is_distinct: bool
     through: PassedPartitions | None
+    #: How many of the keys the query counts by; others are determined by these.
+    key_size: int
+    #: Whether each key of the source, and so each row that counts, is numbered: nothing is left out before.
+    is_whole: bool
 
-    def probe(self, reading: Reading) -> str:
+    def probe(self, reading: Reading) -> str | None:
         """Returns a row if a key that is not new gets other rows."""
+        if self._reopened(reading, quoted_with("")) == NOTHING:
+            return None
         writer = Writer(self.analysis, self.target, reading)
-        columns, new = quoted_list(writer.columns), self._new(writer)
+        columns, new = quoted_list(writer.columns), self._new(writer, self._late(writer, reading))
         old = self._old(writer, reading, writer.columns)
-        known = f"SELECT {quoted_list(writer.columns, 'n.')} FROM ({new}) n LEFT SEMI JOIN ({old}) t "
+        hint = self._broadcast(writer, "t")
+        known = f"SELECT {hint}{quoted_list(writer.columns, 'n.')} FROM ({new}) n LEFT SEMI JOIN ({old}) t "
         known += f"ON {self._same('n', 't')}"
         net = f"SELECT {columns}, 1 AS _dalsegno_net FROM ({known}) UNION ALL SELECT {columns}, -1 FROM ({old})"
         differing = f"SELECT 1 FROM ({net}) GROUP BY {columns} HAVING SUM(_dalsegno_net) <> 0"
@@ -58,37 +66,49 @@ class Deduplication:
         if before is None:
             return f"{differing} LIMIT 1"
         seen = f"SELECT {self._source_keys()} FROM {before} s{self._where(reading, 's.', is_source=True)}"
-        hidden = (
-            f"SELECT 1 FROM ({new}) n LEFT ANTI JOIN ({old}) t ON {self._same('n', 't')} "
-            f"LEFT SEMI JOIN ({seen}) b ON {self._same('n', 'b')}"
-        )
+        unknown = f"SELECT {hint}{quoted_list(self.keys, 'n.')} FROM ({new}) n LEFT ANTI JOIN ({old}) t "
+        unknown += f"ON {self._same('n', 't')}"
+        # The few rows are on the right side, so that they can be broadcast.
+        few = self._broadcast(writer, "u")
+        hidden = f"SELECT {few}1 FROM ({seen}) b LEFT SEMI JOIN ({unknown}) u ON {self._same('b', 'u')}"
         return f"SELECT * FROM ({differing} UNION ALL {hidden}) LIMIT 1"
 
     def statements(self, reading: Reading) -> list[str]:
         writer = Writer(self.analysis, self.target, reading)
         there = self._old(writer, reading, self.keys)
+        new = self._new(writer, self._added(writer))
         return [
             f"INSERT INTO {writer.name} ({quoted_list(writer.columns)})\n"
-            f"SELECT {quoted_list(writer.columns, 'n.')} FROM (\n{self._new(writer)}\n) n "
+            f"SELECT {self._broadcast(writer, 't')}{quoted_list(writer.columns, 'n.')} FROM (\n{new}\n) n "
             f"LEFT ANTI JOIN ({there}) t ON {self._same('n', 't')}"
         ]
 
+    def _broadcast(self, writer: Writer, alias: str) -> str:
+        return writer.broadcast(alias, is_late=self.through is not None)
+
     def _old(self, writer: Writer, reading: Reading, columns: Sequence[str]) -> str:
         """The target's rows with keys of new rows. The semi join keeps few rows, so that what follows is cheap."""
-        touched = f"SELECT DISTINCT {self._source_keys()} FROM {writer.change(self.scan.table.name).added} s"
+        touched = f"SELECT DISTINCT {self._source_keys()} FROM {self._late(writer, reading)} s"
         return (
-            f"SELECT {quoted_list(columns, 't.')} FROM {writer.name} t "
+            f"SELECT {self._broadcast(writer, 'k')}{quoted_list(columns, 't.')} FROM {writer.name} t "
             f"LEFT SEMI JOIN ({touched}) k ON {self._same('t', 'k')}{self._where(reading, 't.')}"
         )
 
-    def _new(self, writer: Writer) -> str:
-        """What the query makes of the new rows alone."""
+    def _new(self, writer: Writer, rows: str) -> str:
+        """What the query makes of new rows alone."""
 
         def relation(occurrence: Occurrence) -> str | None:
-            is_it = occurrence.number == self.scan.occurrence
-            return writer.change(occurrence.name).added if is_it else None
+            return rows if occurrence.number == self.scan.occurrence else None
 
         return writer.outputs(writer.query(relation))
+
+    def _added(self, writer: Writer) -> str:
+        return writer.change(self.scan.table.name).added
+
+    def _late(self, writer: Writer, reading: Reading) -> str:
+        """The new rows whose keys may have been there before."""
+        where = self._where(reading, "s.", is_source=True)
+        return f"(SELECT * FROM {self._added(writer)} s{where})" if where else self._added(writer)
 
     def _same(self, one: str, other: str) -> str:
         return " AND ".join(f"{one}.{quoted(key)} <=> {other}.{quoted(key)}" for key in self.keys)
@@ -99,16 +119,19 @@ class Deduplication:
         )
 
     def _where(self, reading: Reading, alias: str, *, is_source: bool = False) -> str:
-        """Only partitions that were there before can have keys that were there before."""
-        if self.through is None:
-            return ""
-        filters = {name: change.reopened_filter or change.partition_filter for name, change in reading.changes.items()}
         parts = {
             key: part.name for key, part in zip(self.keys, self.source_key, strict=True) if isinstance(part, exp.Column)
         }
         column = (lambda output: f"{alias}{quoted(parts[output])}") if is_source else quoted_with(alias)
-        predicate = self.through.predicate(filters, column)
+        predicate = self._reopened(reading, column)
         return "" if predicate == EVERYTHING else f" WHERE {predicate}"
+
+    def _reopened(self, reading: Reading, column: Callable[[str], str]) -> str:
+        """Only partitions that were there before can have keys that were there before."""
+        if self.through is None:
+            return EVERYTHING
+        filters = {name: change.reopened_filter or change.partition_filter for name, change in reading.changes.items()}
+        return self.through.predicate(filters, column)
 
 
 def deduplication_of(analysis: Analysis, target: Table, scans: Sequence[Scan]) -> Deduplication:
@@ -128,14 +151,45 @@ def deduplication_of(analysis: Analysis, target: Table, scans: Sequence[Scan]) -
         raise _unproven(f"the type of {', '.join(inexact)} is not exact, or not known.")
     if scan not in linear_below(last):
         raise _unproven(f"{scan.table} is grouped, deduplicated or outer-joined before.")
+    source_key, size = _source_key(analysis, keys, scan), len(keys)
+    # Partition columns that the key determines say where the target can have it.
+    more = [name for name in partition_names(target, analysis.outputs) if name in usable and name not in keys]
+    for name in () if is_distinct else more:
+        with suppress(NotProven):
+            source_key = _source_key(analysis, (*keys, name), scan)
+            keys = (*keys, name)
+    through = passed(touched_keys(analysis, keys, [scan]), target, aligned=False)
+    return Deduplication(
+        analysis, target, scan, keys, source_key, is_total, is_distinct, through, size, _is_whole(last)
+    )
+
+
+def is_first_taken(analysis: Analysis, scan: Scan) -> bool:
+    """Whether of the rows that ROW_NUMBER counts only number 1 is taken."""
+    try:
+        _numbered(analysis, _path(analysis.root, scan))
+    except NotProven:
+        return False
+    return True
+
+
+def _is_whole(block: Block) -> bool:
+    """Whether a block has every row of one read."""
+    if len(block.items) != 1 or block.condition is not None or block.subqueries or block.groups is not None:
+        return False
+    inner = block.items[0].relation
+    return isinstance(inner, Scan) or (isinstance(inner, Block) and not inner.is_distinct and _is_whole(inner))
+
+
+def _source_key(analysis: Analysis, keys: Sequence[str], scan: Scan) -> Whole:
+    """The key as expressions over the columns of a read."""
     try:
         carrying = carriers(analysis.root, key_of(analysis.root, [key.lower() for key in keys]))
     except NotProven as error:
         raise _unproven(error.obstacle.reason) from error
     if len(carrying) != 1 or carrying[0].scan is not scan:
         raise _unproven("the key is not made of columns of the table that changed.")
-    through = passed(touched_keys(analysis, keys, [scan]), target, aligned=False)
-    return Deduplication(analysis, target, scan, keys, carrying[0].key, is_total, is_distinct, through)
+    return carrying[0].key
 
 
 def _path(root: Relation, scan: Scan) -> list[Block]:

@@ -56,12 +56,15 @@ class Delta:
         filters = {name: change.partition_filter for name, change in reading.changes.items()}
         predicate = EVERYTHING if self.through is None else self.through.predicate(filters, quoted_with(""))
         changes = self._changes(writer, reading)
-        if self.is_aligned and predicate != EVERYTHING:
-            kept = f"SELECT {quoted_list(writer.columns)} FROM {writer.name} WHERE {predicate}"
-            combined = self._combined(writer, f"{changes}\nUNION ALL\n{kept}")
-            return [f"INSERT INTO {writer.name} REPLACE WHERE {predicate}\n{combined}"]
-        pruning = EVERYTHING if self.through is None else self.through.predicate(filters, quoted_with("t."))
-        return [self._merge(writer, changes, "" if pruning == EVERYTHING else f" AND {pruning}")]
+        if not self.is_aligned and self.target.is_small:
+            # MERGE would rewrite its few files as well, and compute the changes once more to find them.
+            predicate = EVERYTHING
+        elif not self.is_aligned or predicate == EVERYTHING:
+            pruning = EVERYTHING if self.through is None else self.through.predicate(filters, quoted_with("t."))
+            return [self._merge(writer, changes, "" if pruning == EVERYTHING else f" AND {pruning}")]
+        kept = f"SELECT {quoted_list(writer.columns)} FROM {writer.name} WHERE {predicate}"
+        combined = self._combined(writer, f"{changes}\nUNION ALL\n{kept}")
+        return [f"INSERT INTO {writer.name} REPLACE WHERE {predicate}\n{combined}"]
 
     def _combined(self, writer: Writer, rows: str) -> str:
         """The groups of some rows, each once; those that have lost all of their rows are left out."""
@@ -136,8 +139,10 @@ WHEN NOT MATCHED{inserting} THEN INSERT ({quoted_list(writer.columns)}) VALUES (
         before = f"SELECT * FROM (\n{self._values(name, writer, self._before(writer))}\n){where}"
         values = f"SELECT DISTINCT * FROM ({added}) WHERE {_VALUE} IS NOT NULL"
         same = f"n.{_VALUE} = b.{_VALUE}" + "".join(f" AND n.{quoted(key)} <=> b.{quoted(key)}" for key in self.keys)
+        hints = [writer.broadcast(alias, is_late=self.through is not None) for alias in "nb"]
         # The semi join keeps few of the old values, so that what follows is cheap.
-        seen = f"SELECT b.* FROM ({before}) b LEFT SEMI JOIN ({values}) n ON {same}"
+        late = f"SELECT * FROM ({values}){where}"
+        seen = f"SELECT DISTINCT * FROM (SELECT {hints[0]}b.* FROM ({before}) b LEFT SEMI JOIN ({late}) n ON {same})"
         shown = ", ".join(
             f"n.{quoted(each)}"
             if each in self.keys
@@ -145,7 +150,7 @@ WHEN NOT MATCHED{inserting} THEN INSERT ({quoted_list(writer.columns)}) VALUES (
             for each in writer.columns
         )
         grouping = f" GROUP BY {quoted_list(self.keys, 'n.')}" if self.keys else ""
-        return f"SELECT {shown} FROM ({values}) n LEFT ANTI JOIN ({seen}) b ON {same}{grouping}"
+        return f"SELECT {hints[1]}{shown} FROM ({values}) n LEFT ANTI JOIN ({seen}) b ON {same}{grouping}"
 
     def _values(self, name: str, writer: Writer, relation: Callable[[Occurrence], str | None]) -> str:
         """The user's query with its keys and the values of a distinct count as outputs, not grouped."""

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from dalsegno.rewrite.relations import Barrier, Block, Constant, Item, Relation, Scan, Union
 from dalsegno.rewrite.tables import is_comparable, quoted, type_of
+from dalsegno.spark.statements import tokens_of
 
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 _TEXTS = frozenset({"string"})
@@ -68,6 +69,33 @@ def sql_of(expression: exp.Expr, alias: str = "") -> str | None:
         return None if inner is None else f"{inner}.{quoted(expression.expression.name)}"
     inner = sql_of(_argument(expression), alias) if _argument(expression) is not expression else None
     return None if inner is None else _call(expression, inner)
+
+
+_COMPARISONS: Mapping[type[exp.Expr], str] = {
+    **{exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.NullSafeEQ: "<=>"},
+    **{exp.And: "AND", exp.Or: "OR", exp.Is: "IS"},
+}
+
+
+def condition_sql(condition: exp.Expr, alias: str, text: str) -> str | None:
+    """A simple condition over the columns of a scan as SQL; None if it is not. ``text``: the query that it is of."""
+    if type(condition) in _COMPARISONS:
+        sides = [condition_sql(side, alias, text) for side in (condition.this, condition.expression)]
+        return None if None in sides else f"({sides[0]} {_COMPARISONS[type(condition)]} {sides[1]})"
+    match condition:
+        case exp.Not():
+            inner = condition_sql(condition.this, alias, text)
+            return None if inner is None else f"(NOT {inner})"
+        case exp.Null() | exp.Boolean():
+            return condition.sql("spark")
+        case exp.Literal() if condition.is_string:
+            # The tree has other words for strings with quotes in them.
+            written = f"'{condition.name}'"
+            return written if written in {token.text for token in tokens_of(text)} else None
+        case exp.Literal():
+            return condition.name
+        case _:
+            return sql_of(condition, alias)
 
 
 def _call(expression: exp.Expr, inner: str) -> str | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dalsegno.rewrite.dependencies import determined
 from dalsegno.rewrite.expressions import is_made_of, kind_in, sql_of, substituted
 from dalsegno.rewrite.relations import (
     Barrier,
@@ -94,7 +95,7 @@ def _below(block: Block, expression: exp.Expr) -> exp.Expr | Obstacle:
     if block.groups is not None and not is_made_of(found, block.groups):
         return Obstacle("GROUP BY", "the column is not one of the grouping columns.", "Add it to GROUP BY.")
     for partition, window in block.windows:
-        if not is_made_of(found, partition):
+        if not is_made_of(found, partition) and not is_made_of(found, determined(block, partition)):
             return Obstacle(
                 f"window {window.this.key}", "its PARTITION BY does not have the column.", "Add it to PARTITION BY."
             )

@@ -29,10 +29,15 @@ class PassedPartitions:
             renamed(filters[name], {source: column(output) for source, output in columns.items()})
             for name, columns in self.columns.items()
         ]
-        if EVERYTHING in found:
-            return EVERYTHING
-        unique = list(dict.fromkeys(each for each in found if each != NOTHING)) or [NOTHING]
-        return unique[0] if len(unique) == 1 else "(" + " OR ".join(unique) + ")"
+        return any_of(found)
+
+
+def any_of(predicates: Sequence[str]) -> str:
+    """What holds where one of some predicates holds."""
+    if EVERYTHING in predicates:
+        return EVERYTHING
+    unique = list(dict.fromkeys(each for each in predicates if each != NOTHING)) or [NOTHING]
+    return unique[0] if len(unique) == 1 else "(" + " OR ".join(unique) + ")"
 
 
 def renamed(predicate: str, columns: Mapping[str, str]) -> str:

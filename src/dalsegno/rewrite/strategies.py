@@ -8,6 +8,7 @@ from dataclasses import replace
 from dalsegno.errors import UserError
 from dalsegno.rewrite import attempts
 from dalsegno.rewrite.analysis import Analysis
+from dalsegno.rewrite.facts import Fact, FactKind
 from dalsegno.rewrite.keys import NotProven
 from dalsegno.rewrite.strategy import Changed, Options, Strategy, StrategyName
 from dalsegno.rewrite.tables import Name, Table
@@ -56,7 +57,7 @@ def strategies_for(
 def _trusted(strategy: Strategy, options: Options) -> Strategy:
     if strategy.name not in options.trusted or strategy.is_always_correct:
         return strategy
-    return replace(strategy, facts=(*strategy.facts, "its probe finds nothing (trusted)"), _probe=None)
+    return replace(strategy, facts=(*strategy.facts, Fact(FactKind.PROBE, is_trusted=True)), _probe=None)
 
 
 def _check(analysis: Analysis, target: Table) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dalsegno.errors import UserError
+from dalsegno.rewrite.facts import Fact
 from dalsegno.rewrite.relations import Obstacle
 from dalsegno.rewrite.tables import Name, Reading
 
@@ -48,14 +49,15 @@ class Strategy:
     name: StrategyName
     #: Why it is right, or why not.
     why: str
-    #: What must hold for it besides; to be checked or trusted.
-    facts: tuple[str, ...] = ()
+    #: What must hold of the data besides.
+    facts: tuple[Fact, ...] = ()
     key: tuple[str, ...] = ()
-    #: Source → the partition columns that it makes use of, if ``Change.partition_filter`` says something of them.
-    partition_columns: Mapping[Name, tuple[str, ...]] = field(default_factory=dict)
+    #: Source → the partition columns that it makes use of, if ``Change.partition_filter`` says something of them; and
+    #: the output column that each becomes.
+    partition_columns: Mapping[Name, Mapping[str, str]] = field(default_factory=dict)
     obstacle: Obstacle | None = None
     _write: Callable[[Reading], list[str]] | None = field(default=None, repr=False)
-    _probe: Callable[[Reading], str] | None = field(default=None, repr=False)
+    _probe: Callable[[Reading], str | None] | None = field(default=None, repr=False)
 
     @property
     def is_possible(self) -> bool:

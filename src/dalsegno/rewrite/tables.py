@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dalsegno.rewrite.facts import Fact
+
 #: The parts of a name, catalog first.
 Name = tuple[str, ...]
 
@@ -14,6 +16,8 @@ _SYNONYMS = {
     **{"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint", "timestamptz": "timestamp"},
     **{"timestamp_ltz": "timestamp", "dec": "decimal", "numeric": "decimal", "real": "float"},
 }
+#: With a hundred bytes each it is what Spark broadcasts without being asked to, and twice that.
+_FEW_ROWS = 200_000
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 #: Two values of these types are equal exactly if they are the same value, and Iceberg stores them unchanged.
 _EXACT = _INTEGERS | {"boolean", "string", "date", "timestamp", "timestamp_ntz", "binary"}
@@ -55,6 +59,10 @@ class Table:
     partitions: tuple[PartitionField, ...] = ()
     #: Columns that are never NULL.
     required: frozenset[str] = frozenset()
+    #: Whether a target has so few bytes that replacing all of it costs no more than finding a part of it.
+    is_small: bool = False
+    #: What is known of its rows: the author has stated it, and it was checked or is trusted.
+    facts: tuple[Fact, ...] = ()
 
     @cached_property
     def by_lower_name(self) -> Mapping[str, str]:
@@ -91,6 +99,10 @@ class Change:
     reopened_filter: str | None = None
     #: All changed rows, as they were and as they are, if one relation has both: it is read once instead of twice.
     changed: str | None = None
+    #: Column in lower case → a predicate of ``iceberg.predicates`` on it that holds for each changed row.
+    ranges: Mapping[str, str] = field(default_factory=dict)
+    #: How many rows were added to partitions that were there before; None: not known.
+    late_rows: int | None = None
 
 
 def with_columns(relation: str, had: Mapping[str, str], wanted: Mapping[str, str]) -> str:
@@ -120,6 +132,12 @@ class Reading:
     def is_empty(self) -> bool:
         """Whether no row changed, as after a rollback to what was there before."""
         return all(change.partition_filter == "false" for change in self.changes.values())
+
+    @property
+    def has_few_late_rows(self) -> bool:
+        """Whether what came late fits into the memory of each executor many times."""
+        late = [change.late_rows for change in self.changes.values()]
+        return all(rows is not None and rows <= _FEW_ROWS for rows in late)
 
 
 def quoted(*parts: str) -> str:

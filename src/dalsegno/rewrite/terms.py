@@ -6,11 +6,16 @@ it as they were before, and other sides of a UNION ALL not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from dalsegno.rewrite.linear import Siblings
+from dalsegno.rewrite.ranges import changed_range, where_all
 from dalsegno.rewrite.relations import Occurrence, Scan
+from dalsegno.rewrite.tables import quoted
+from dalsegno.rewrite.together import Pair, joined_pairs
 from dalsegno.rewrite.writing import Writer
 
 
@@ -24,13 +29,13 @@ class Term:
 
 def terms(writer: Writer, scans: Mapping[Scan, Siblings]) -> list[Term]:
     """The queries whose sum is the change, for all reads that changed."""
-    order = [scan.occurrence for scan in scans]
+    order, pairs = [scan.occurrence for scan in scans], joined_pairs(writer.analysis.root)
     found = []
     for scan, siblings in scans.items():
         change = writer.change(scan.table.name)
-        found.append(Term(_term(writer, order, scan, siblings, change.added), is_removed=False))
+        found.append(Term(_term(writer, order, pairs, scan, siblings, change.added), is_removed=False))
         if change.removed is not None:
-            found.append(Term(_term(writer, order, scan, siblings, change.removed), is_removed=True))
+            found.append(Term(_term(writer, order, pairs, scan, siblings, change.removed), is_removed=True))
     return found
 
 
@@ -48,7 +53,7 @@ def joined_term(writer: Writer, scans: Mapping[Scan, Siblings]) -> Term:
 
 
 def _term(
-    writer: Writer, order: list[int], scan: Scan, siblings: Siblings, changed: str
+    writer: Writer, order: list[int], pairs: Sequence[Pair], scan: Scan, siblings: Siblings, changed: str
 ) -> Callable[[Occurrence], str | None]:
     at = order.index(scan.occurrence)
 
@@ -61,6 +66,19 @@ def _term(
         place = order.index(occurrence.number)
         if place == at:
             return changed
-        return change.after if place < at else change.before or writer.nothing(occurrence)
+        state = change.after if place < at else change.before
+        if state is None:
+            return writer.nothing(occurrence)
+        return writer.selected(occurrence, state, where_all(_near(writer, pairs, scan, occurrence)))
 
     return relation
+
+
+def _near(writer: Writer, pairs: Sequence[Pair], scan: Scan, occurrence: Occurrence) -> list[str]:
+    """What holds for all rows of one read that join with changed rows of another."""
+    return [
+        changed_range(writer.reading, scan, own, f"s.{quoted(theirs.name)}")
+        for pair in pairs
+        for one, own, other, theirs in pair.both_ways
+        if one is scan and other.occurrence == occurrence.number and isinstance(theirs, exp.Column)
+    ]

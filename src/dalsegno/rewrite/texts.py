@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,12 @@ from dalsegno.spark.statements import Token, tokens_of
 
 # It warns of what it cannot parse, and the tree shows it as well.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+
+#: What a quoted text or name is like that ends.
+_QUOTED = re.compile(
+    r"""[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+"|`(?:[^`]|``)*+`""", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,12 @@ class QueryText:
 
     def parsed(self) -> exp.Query:
         """The query as a tree; positions in it are positions in the text."""
+        *_, last = tokens_of(self.text)
+        if not last.word and not _QUOTED.fullmatch(last.text):
+            raise UserError(
+                f"The query cannot be parsed: what is quoted from {self.place(last.start)} on does not end.",
+                hint=f"Add {last.text.lstrip('rR')[0]} where it ends.",
+            )
         try:
             trees = parse(_for_parser(self.text), read="spark")
         except (SqlglotError, RecursionError) as error:

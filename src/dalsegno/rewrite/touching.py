@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from dalsegno.rewrite.analysis import Analysis
 from dalsegno.rewrite.keys import NotProven, Parts, Touch, carriers, joins_in, key_of, restrictions, touched
 from dalsegno.rewrite.linear import linear_scans
-from dalsegno.rewrite.relations import Block, Obstacle, Scan, column
+from dalsegno.rewrite.relations import Block, Obstacle, Relation, Scan, column
 from dalsegno.rewrite.tables import Table, is_comparable, is_exact
 
 _REPLAY = 4
@@ -100,7 +100,7 @@ def inner_key(analysis: Analysis, block: Block, changed: Sequence[Scan]) -> Touc
         f"_dalsegno_{item.number}_{name}": column(item, name)
         for item in block.items
         if item.is_mandatory
-        for name in item.relation.names
+        for name in _read_names(analysis, item.relation)
     }
     ungrouped = replace(block, groups=None, having=None, outputs=rows)
     inside = replace(analysis, root=ungrouped, outputs=tuple(rows), kinds={})
@@ -108,6 +108,14 @@ def inner_key(analysis: Analysis, block: Block, changed: Sequence[Scan]) -> Touc
     if not keys.is_exact:
         raise NotProven(Obstacle("key", "not all rows of a group can be restricted by it.", ""))
     return keys
+
+
+def _read_names(analysis: Analysis, relation: Relation) -> Iterable[str]:
+    """The columns of an item that the query reads: changes may come without others."""
+    if not isinstance(relation, Scan):
+        return relation.names
+    read = (name.lower() for name in analysis.occurrences[relation.occurrence].columns)
+    return [name for name in read if name in relation.names]
 
 
 def _touch(analysis: Analysis, key: tuple[exp.Expr, ...], scan: Scan, linear: Container[Scan]) -> Touch | Replayed:

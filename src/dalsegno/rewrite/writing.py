@@ -11,6 +11,7 @@ from dalsegno.rewrite.expressions import sql_of
 from dalsegno.rewrite.keys import Carrier, Direct, Joined, Parts, Touch, Whole
 from dalsegno.rewrite.linear import linear_scans
 from dalsegno.rewrite.partitions import EVERYTHING, PassedPartitions
+from dalsegno.rewrite.ranges import range_of, range_of_keys, where_all
 from dalsegno.rewrite.relations import Occurrence, Scan
 from dalsegno.rewrite.tables import Change, Name, Reading, Table, quoted, quoted_list
 from dalsegno.rewrite.texts import Edit
@@ -49,6 +50,13 @@ class Writer:
 
     def change(self, name: Name) -> Change:
         return self.reading.changes[name]
+
+    def broadcast(self, alias: str, *, is_late: bool) -> str:
+        """A hint for a side of a join that has about as many rows as came late, if these are known to be few.
+
+        Spark would find out by itself, after it has begun to shuffle the other side.
+        """
+        return f"/*+ BROADCAST({alias}) */ " if is_late and self.reading.has_few_late_rows else ""
 
     def query(
         self, relation: Callable[[Occurrence], str | None] | None = None, edits: Sequence[Edit] | None = None
@@ -91,15 +99,21 @@ class Writer:
                 return self._changed(carrier.scan.table, carrier.key, names)
             case Joined(carriers, size, by):
                 joined = [f"_dalsegno_{depth}_{number}" for number in range(len(carriers[0].key) - size)]
-                rows = " UNION ALL ".join(self._rows(carrier, [*names, *joined]) for carrier in carriers)
+                rows = " UNION ALL ".join(self._rows(carrier, [*names, *joined], size, by) for carrier in carriers)
                 condition = " AND ".join(f"f.{quoted(name)} <=> j.{quoted(name)}" for name in joined)
                 inner = self._touched(by, joined, depth + 1)
                 return f"SELECT {quoted_list(names, 'f.')} FROM ({rows}) f LEFT SEMI JOIN ({inner}) j ON {condition}"
             case Replayed(scan):
                 return f"SELECT {quoted_list(names, 'q.')} FROM (\n{self.query(self._replayed(scan))}\n) q"
 
-    def _rows(self, carrier: Carrier, names: Sequence[str]) -> str:
-        return f"SELECT {_named(carrier.key, names, 's.')} FROM {self.state(carrier.scan.table)} s"
+    def _rows(self, carrier: Carrier, names: Sequence[str], size: int, by: Touch) -> str:
+        """A key, and behind it what is compared with the keys that ``by`` finds, in all rows that may have them."""
+        ranges = [
+            range_of(self.reading, by, at, f"s.{quoted(part.name)}")
+            for at, part in enumerate(carrier.key[size:])
+            if isinstance(part, exp.Column)
+        ]
+        return f"SELECT {_named(carrier.key, names, 's.')} FROM {self.state(carrier.scan.table)} s{where_all(ranges)}"
 
     def _changed(self, table: Table, key: Whole, names: Sequence[str]) -> str:
         """The key's values in all rows that came or went."""
@@ -158,12 +172,9 @@ class Writer:
             if len(pairs) < len(keys.names):
                 wanted = f"(SELECT DISTINCT {quoted_list(name for name, _ in pairs)} FROM {KEYS})"
             plain = {name: f"s.{quoted(part.name)}" for name, part in pairs if isinstance(part, exp.Column)}
-            pruning = EVERYTHING
-            if through is not None and all(
-                name in plain for names in through.columns.values() for name in names.values()
-            ):
-                pruning = through.predicate(filters or {}, plain.__getitem__)
-            where = f" LEFT SEMI JOIN {wanted} k ON {compared}" + ("" if pruning == EVERYTHING else f" WHERE {pruning}")
+            ranges = [range_of_keys(self.reading, keys, name, column) for name, column in plain.items()]
+            pruning = _pruning(pairs, through, filters or {})
+            where = f" LEFT SEMI JOIN {wanted} k ON {compared}{where_all([pruning, *ranges])}"
             return self.selected(occurrence, state, where)
 
         query = self.query(relation)
@@ -171,6 +182,19 @@ class Writer:
             return query
         compared = " AND ".join(f"q.{quoted(name)} <=> k.{quoted(name)}" for name in keys.names)
         return f"SELECT q.* FROM (\n{query}\n) q LEFT SEMI JOIN {KEYS} k ON {compared}"
+
+    def in_partitions(self, keys: TouchedKeys, through: PassedPartitions) -> str:
+        """The query over the touched partitions alone, where Spark does not see that no others matter."""
+        filters = {name: change.partition_filter for name, change in self.reading.changes.items()}
+
+        def relation(occurrence: Occurrence) -> str | None:
+            parts: Parts = keys.restrictions.get(occurrence.number, ())
+            pairs = [(name, part) for name, part in zip(keys.names, parts, strict=False) if part is not None]
+            pruning = _pruning(pairs, through, filters)
+            state = self.state(occurrence.table)
+            return state if pruning == EVERYTHING else self.selected(occurrence, state, f" WHERE {pruning}")
+
+        return self.query(relation)
 
     # Statements.
 
@@ -201,6 +225,16 @@ USING (
 ON {on} AND s.{_OLD}{pruning}
 WHEN MATCHED THEN DELETE
 WHEN NOT MATCHED AND NOT s.{_OLD} THEN INSERT ({columns}) VALUES ({values})"""
+
+
+def _pruning(
+    pairs: Sequence[tuple[str, exp.Expr]], through: PassedPartitions | None, filters: Mapping[Name, str]
+) -> str:
+    """What holds for all rows of a read that matter, if its columns are those that the partitions are passed by."""
+    plain = {name: f"s.{quoted(part.name)}" for name, part in pairs if isinstance(part, exp.Column)}
+    if through is None or not all(name in plain for names in through.columns.values() for name in names.values()):
+        return EVERYTHING
+    return through.predicate(filters, plain.__getitem__)
 
 
 def _named(key: Whole, names: Sequence[str], alias: str) -> str:

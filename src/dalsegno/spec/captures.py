@@ -32,12 +32,26 @@ def is_declared(step: Step) -> bool:
     return isinstance(step, JobStep) and step.type.lower() == _INCREMENTAL
 
 
+def is_function(step: Step) -> bool:
+    """Whether a function of Python, rather than a SELECT, declares the step's table."""
+    block = step.params.get(_INCREMENTAL)
+    return block is not None and isinstance(block.value, Mapping) and "file" in block.value
+
+
 def declared_query(step: Step) -> tuple[str, str] | None:
     """The target and the SELECT of a declared table, as they are written."""
     block = step.params.get(_INCREMENTAL)
     fields = block.value if block is not None and isinstance(block.value, Mapping) else {}
     target, query = (getattr(fields.get(name), "value", None) for name in ("target", "query"))
     return (target, query) if isinstance(target, str) and isinstance(query, str) else None
+
+
+def declared_consumer(step: Step) -> str | None:
+    """Whose checkpoint says how far a declared table is, as it is written; None: the target's own."""
+    block = step.params.get(_INCREMENTAL)
+    fields = block.value if block is not None and isinstance(block.value, Mapping) else {}
+    named = getattr(fields.get("consumer"), "value", None)
+    return named if isinstance(named, str) else None
 
 
 def change_tables(step: Step, params: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
@@ -117,15 +131,25 @@ def written_captures(workflow: Workflow) -> list[WrittenCapture]:
     return [_written(step, {**workflow.params, **step.params}) for step in workflow.all_steps() if is_capture(step)]
 
 
+def written_declarations(workflow: Workflow) -> list[WrittenCapture]:
+    """The tables that steps declare, with all of their fields."""
+    return [_written(step, {**workflow.params, **step.params}) for step in workflow.all_steps() if is_declared(step)]
+
+
 def watched_captures(workflow: Workflow) -> list[WrittenCapture]:
     """Those, and what steps capture for the tables that they declare."""
-    declared = [
-        _written(step, {**workflow.params, **step.params}) for step in workflow.all_steps() if is_declared(step)
-    ]
+    declared = written_declarations(workflow)
     both_ends = {"changes": "before_after"}
     return written_captures(workflow) + [
-        WrittenCapture(each.step_id, {**{"sources": None}, **each.fields, **both_ends, "keys": []}) for each in declared
+        WrittenCapture(each.step_id, {**_followed(each.fields), **both_ends, "keys": []}) for each in declared
     ]
+
+
+def _followed(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a declared table without the sources that are pinned: a change of one starts no run."""
+    sources, pinned = fields.get("sources"), fields.get("pinned") or ()
+    followed = [each for each in sources if each not in pinned] if isinstance(sources, list) else sources
+    return {**fields, "sources": followed}
 
 
 def _written(step: Step, params: ParamDefinitions) -> WrittenCapture:

@@ -114,6 +114,8 @@ STEP_TYPES: dict[str, StepType] = {
             "dalsegno.steps.declared.runner:IncrementalRunner",
             fields=block(
                 *("target", "query", "sources", "keys", "partitioned_by", "deterministic", "consumer", "conf"),
+                *("facts", "dimensions", "pinned", "file", "function"),
+                audit_first_runs=_COUNT,
                 strategy=BlockField(
                     words=(
                         *("append", "append_new_joins", "append_new_keys"),
@@ -122,8 +124,13 @@ STEP_TYPES: dict[str, StepType] = {
                     )
                 ),
                 policy=BlockField(words=("strict", "prefer", "full")),
+                companion=_FLAG,
             ),
-            outputs=frozenset({"has_changes", "capture_id", "strategy", "why", "target_table", "source_tables"}),
+            files=frozenset({"file"}),
+            outputs=frozenset(
+                {"has_changes", "capture_id", "strategy", "why", "target_table", "source_tables", "changed_dimensions"}
+                | {"audit"}
+            ),
             records_work=True,
         ),
         StepType(

@@ -25,6 +25,7 @@ from dalsegno.model.captures import Capture
 from dalsegno.model.full_refresh import FullRefresh
 from dalsegno.model.outcomes import Outcome
 from dalsegno.model.params import ParamDefinition, Value
+from dalsegno.model.refreshes import Refresh
 from dalsegno.model.work_units import Statement, WorkUnit
 from dalsegno.plan.unfinished_work import KnownSteps
 from dalsegno.settings import Settings
@@ -82,17 +83,23 @@ class WorkLog(Protocol):
     def known_steps(self) -> KnownSteps:
         """The steps of the running version: work of any other is continued by nobody."""
 
-    def open(self, template: str, texts: Sequence[str]) -> WorkUnit:
+    @property
+    def workflow_version(self) -> int:
+        """The version that the step belongs to."""
+
+    def open(self, template: str, texts: Sequence[str], decision: Mapping[str, Any] | None = None) -> WorkUnit:
         """The unit of the step, with these statements if it is new; from now on it is this process's."""
 
-    def plan(self, unit: WorkUnit, template: str, texts: Sequence[str]) -> WorkUnit:
+    def plan(
+        self, unit: WorkUnit, template: str, texts: Sequence[str], decision: Mapping[str, Any] | None = None
+    ) -> WorkUnit:
         """Say anew what a unit executes of which nothing is done."""
 
     def start_over(self, unit: WorkUnit) -> WorkUnit:
         """Plan all of a unit anew, under another id."""
 
-    def change(self, unit: WorkUnit, *statements: Statement, **values: Any) -> WorkUnit:
-        """Store statements as they are now, and values of the unit itself."""
+    def change(self, unit: WorkUnit, *statements: Statement, refresh: Refresh | None = None, **values: Any) -> WorkUnit:
+        """Store statements as they are now, values of the unit itself, and what it did if that is to be remembered."""
 
     def units(self) -> Sequence[WorkUnit]:
         """All work behind the same captures that was not undone, the step's own included."""

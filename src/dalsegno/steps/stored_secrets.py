@@ -16,9 +16,13 @@ def without_secrets(text: str, secrets: Sequence[str]) -> str:
     return pattern.sub(_MARK, text) if pattern else text
 
 
+def has_secrets(stored: str) -> bool:
+    return _MARK in stored
+
+
 def restored(stored: str, given: str, secrets: Sequence[str]) -> str:
     """A stored statement with the secrets that the same statement has today, in their order."""
-    if _MARK not in stored:
+    if not has_secrets(stored):
         return stored
     pattern = _pattern(secrets)
     values = pattern.findall(given) if pattern else []

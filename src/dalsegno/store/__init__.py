@@ -38,13 +38,14 @@ Where things are
     ``refusals``      what we say when a rule is about to be broken
     ``store``         the operations, each one transaction
     ``run_tables``    the schema of workflows and runs, with ``workflows``, ``runs``, ``flows``, ``queue``, ``triggers``
+    ``refresh_tables`` what refreshes of declared tables did, written by ``refreshes``, read by ``refresh_queries``
     ``signals``       what was announced, and who waits; ``signal_subscriptions``: which triggers are told of it
     ``service_tables`` the schema of what the service is operated with, with ``tokens``, ``outbox``, ``lags``
     ``audit_log``     who changed what, written in the transaction of the change; ``audit_tables``: its table;
                       ``audit_queries``: what is read of it
     ``retention``     which finished runs may go; ``measures``: what the store holds, counted
 
-Captures and checkpoints are never deleted: they are what an operator looks at a month later, and they are
+Captures, checkpoints and refreshes are never deleted: they are what an operator looks at a month later, and they are
 small. Times are whole microseconds of UTC; SQLite has no type for them and
 holds integers.
 

@@ -42,6 +42,7 @@ MOMENTS = frozenset(
         "moved_at",
         "recorded_at",
         "announced_at",
+        "committed_at",
     ]
 )
 JSONS = frozenset(
@@ -67,9 +68,10 @@ JSONS = frozenset(
         "after_change",
         "payload",
         "source",
+        "snapshots",
     ]
 )
-FLAGS = frozenset(["is_paused", "pending", "dropped", "is_first", "is_full"])
+FLAGS = frozenset(["is_paused", "pending", "dropped", "is_first", "is_full", "is_companion", "is_proven"])
 
 
 class Readable(Protocol):

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from dalsegno.model.captures import Capture, CaptureState, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
-from dalsegno.store import audit_log, capture_queries, captures, checkpoints, refusals, settling
+from dalsegno.store import audit_log, capture_queries, captures, checkpoints, refreshes, refusals, settling
 from dalsegno.store.capture_queries import CheckpointPosition
 from dalsegno.store.database import Database, lock
 from dalsegno.store.migrations import migrate
@@ -197,6 +197,7 @@ def commit(connection: Connection, capture_id: str, *, by: str, now: datetime) -
         if capture.state is CaptureState.ABANDONED:
             raise refusals.capture_settled(capture)
         raise refusals.not_ready(capture)
+    refreshes.commit(connection, capture_id, now)
     moves = {c.table: (None if c.is_first else c.after, c.upto) for c in capture.tables}
     checkpoint = _move(
         connection, capture.consumer, moves, capture_id=capture_id, by=by, now=now, reason="capture committed"

@@ -1,14 +1,17 @@
-"""What a store says of captures and checkpoints."""
+"""What a store says of captures, checkpoints and refreshes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dalsegno.model.captures import Capture, Checkpoint
+from dalsegno.model.refreshes import Cost, Refresh
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
-from dalsegno.store import capture_queries
+from dalsegno.store import capture_queries, proofs, refresh_queries
 from dalsegno.store.capture_queries import CheckpointPosition
 from dalsegno.store.closing import Closing
-from dalsegno.store.reading import Readable
+from dalsegno.store.reading import Readable, Row
 
 
 class StoreReader(Closing):
@@ -68,3 +71,28 @@ class StoreReader(Closing):
             return capture_queries.listed(
                 connection, consumer, pending_only=pending_only, undropped_only=undropped_only
             )
+
+    def refreshes(self, target: TableName, *, limit: int, after: str | None = None) -> list[Refresh]:
+        """What runs of a declared table did, newest first; those behind one, if that is given by its unit."""
+        with self.database.reading() as connection:
+            return refresh_queries.refreshes_of(connection, target, limit=limit, after=after)
+
+    def strategies_taken(self, target: TableName, workflow_id: str) -> dict[str, int]:
+        """How often the runs of a workflow have refreshed a table by each strategy; the most frequent first."""
+        with self.database.reading() as connection:
+            return refresh_queries.strategies_taken(connection, target, workflow_id)
+
+    def refreshes_behind(self, capture_ids: Iterable[str]) -> list[Refresh]:
+        """What was done behind captures that are committed; oldest first."""
+        with self.database.reading() as connection:
+            return refresh_queries.of_captures(connection, capture_ids)
+
+    def proof(self, target: TableName, query_digest: str) -> Row | None:
+        """The last proof of a SELECT for a target, whatever it showed."""
+        with self.database.reading() as connection:
+            return proofs.newest(connection, target, query_digest)
+
+    def proof_costs(self, target: TableName) -> list[tuple[str, Cost]]:
+        """The strategies and costs of the refreshes in the last proof of a target, newest first."""
+        with self.database.reading() as connection:
+            return proofs.costs(connection, target)

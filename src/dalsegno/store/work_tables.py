@@ -24,6 +24,8 @@ work_units = Table(
     Column("owner", Text, nullable=False),
     Column("outputs", JSON, nullable=False),
     Column("branch", Text),
+    # What the step decided before its first statement, if it decides anything.
+    Column("decision", JSON(none_as_null=True)),
     Index("ix_work_units_digest", "digest"),
 )
 

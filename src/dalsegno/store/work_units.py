@@ -62,6 +62,7 @@ def add(connection: Connection, unit: WorkUnit) -> None:
         "owner": unit.owner,
         "outputs": dict(unit.outputs),
         "branch": unit.branch,
+        "decision": unit.decision,
     }
     connection.execute(insert(work_units).values(values))
     of_captures = [{"capture_id": capture_id, "unit_id": unit.id} for capture_id in unit.key.captures]
@@ -129,6 +130,7 @@ def _unit(row: RowMapping, statements: Sequence[Statement]) -> WorkUnit:
         outputs=row["outputs"],
         statements=tuple(statements),
         branch=row["branch"],
+        decision=row["decision"],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dalsegno.capture.lake import Lake
@@ -13,6 +13,11 @@ from dalsegno.model.tables import TableName
 from dalsegno.rewrite.analysis import tables_in
 from dalsegno.rewrite.tables import Name, PartitionField, Table, quoted
 
+#: The columns of a query, and their types as Spark writes them.
+DescribeQuery = Callable[[str], Mapping[str, str]]
+
+#: So few bytes are in one file or two, which MERGE rewrites whatever it changes.
+_SMALL_BYTES = 32 * 1024 * 1024
 #: The primitive types of Iceberg that Spark calls otherwise.
 _SPARK_TYPES = {"long": "bigint", "timestamptz": "timestamp", "timestamp": "timestamp_ntz"}
 
@@ -33,10 +38,23 @@ def sources_of(lake: Lake, query: str) -> dict[Name, LoadedTable]:
     for written in tables_in(query):
         name = lake.name(".".join(written))
         if parts_of(name) not in found:
-            found[parts_of(name)] = lake.load(name)
+            found[parts_of(name)] = _loaded(lake, name)
     if not found:
         raise UserError("The query reads no table, so nothing in it can ever change.")
     return found
+
+
+def _loaded(lake: Lake, name: TableName) -> LoadedTable:
+    try:
+        return lake.load(name)
+    except UnknownName as error:
+        catalog = lake.catalog(name.catalog)
+        if not catalog.has_views:
+            kind = catalog.settings.type
+            error.hint = (
+                f"If it is a view: dalsegno reads no views of a {kind} catalog. Name the view's tables instead."
+            )
+        raise
 
 
 def find(lake: Lake, name: TableName) -> LoadedTable | None:
@@ -59,7 +77,15 @@ def described(table: LoadedTable) -> Table:
             if field.get("source-id") in names and field["transform"] != "void"
         ),
         frozenset(field["name"] for field in schema["fields"] if field.get("required")),
+        _is_small(table),
     )
+
+
+def _is_small(table: LoadedTable) -> bool:
+    """Whether it has few bytes, as far as its snapshot tells."""
+    head = table.history().head
+    total = None if head is None else head.count("total-files-size")
+    return total is not None and total <= _SMALL_BYTES
 
 
 def as_now(relation: str, table: LoadedTable, schema_id: int | None) -> str:

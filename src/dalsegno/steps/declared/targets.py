@@ -40,6 +40,14 @@ def refuse_doubtful_target(
             raise _refusal(said, name, work)
 
 
+def last_captures(metadata: Mapping[str, Any], consumer: str) -> tuple[str, ...]:
+    """The captures that a table was last written for; none if something else has written to it since."""
+    if _since_last(metadata, consumer) is not None:
+        return ()
+    own = (_consumed_by(raw, consumer) for raw in line(metadata, branch_heads(metadata).get(MAIN)))
+    return tuple(next((captures for captures in own if captures), ()))
+
+
 def _since_last(metadata: Mapping[str, Any], consumer: str) -> Mapping[str, Any] | None:
     """A snapshot of others that came after the last one of the step's own; compaction changes no row."""
     for raw in line(metadata, branch_heads(metadata).get(MAIN)):

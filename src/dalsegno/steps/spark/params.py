@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dalsegno.errors import UserError
+from dalsegno.model.refreshes import Refresh
+from dalsegno.model.work_units import WorkUnit
 from dalsegno.spark.statements import statements
 from dalsegno.steps.contract import FilledText, Work
 from dalsegno.steps.fields import Fields, SourceFile
@@ -18,14 +20,24 @@ _FOR_SUBMISSION = ("class", "master", "deploy_mode", "packages")
 
 
 @dataclass(frozen=True)
+class Concluded:
+    """What a step returns and remembers, once every statement is done."""
+
+    outputs: Mapping[str, Any]
+    refresh: Refresh | None
+
+
+@dataclass(frozen=True)
 class Sql:
     statements: tuple[str, ...]
     #: The text of its file, before parameters are filled in.
     file_text: str | None = None
     #: The parameter that holds what the author wrote.
     block: str = BLOCK
-    #: Beside what its last query returns.
-    outputs: Mapping[str, Any] = field(default_factory=dict)
+    #: What the step decided, as JSON: stored with its first statement.
+    decision: Mapping[str, Any] | None = None
+    #: Says what the step returns beside what its last query does, from what is stored of its work.
+    conclude: Callable[[WorkUnit], Concluded] | None = None
 
 
 @dataclass(frozen=True)

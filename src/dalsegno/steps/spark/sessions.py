@@ -81,6 +81,14 @@ def connected(work: Work, say: Say) -> Session:
     return Session(address, session_id_for(work.key))
 
 
+def prepared(work: Work, conf: Mapping[str, str]) -> Session:
+    """The attempt's session with its settings, for what must be there before its statements; not stamped."""
+    session = connected(work, unsaid)
+    own = configuration(session, work, conf)
+    session.configure({name: value for name, value in own.items() if name not in stamp(work)})
+    return session
+
+
 def configuration(session: Session, work: Work, conf: Mapping[str, str]) -> dict[str, str]:
     """What a new session of the attempt is told: catalogs, the step's own settings, and the stamp."""
     catalogs: dict[str, str] = {}

@@ -40,8 +40,19 @@ _GONE = Failed(
     at_once=True,
 )
 
+#: Says which session of Spark is used to find out what is to be executed, so that it can be interrupted.
+UseSession = Callable[[Session], None]
 #: Understands a step's parameters.
-ReadStep = Callable[[Work], SparkStep]
+ReadStep = Callable[[Work, UseSession], SparkStep]
+
+
+class _StoppedEarly(Exception):
+    """Somebody cancelled the step before it was known what it executes."""
+
+
+def _read_spark_step(work: Work, _: UseSession) -> SparkStep:
+    return spark_step(work)
+
 
 #: The threads of this process, by the attempt's key. A cache: what is not in here is found by the attempt's session.
 _running: dict[str, SqlThread] = {}
@@ -56,12 +67,15 @@ def begin(work: Work) -> Started | Finished:
     return Started({sessions.HANDLE: session_id_for(work.key)})
 
 
-def poll(work: Work, patience: float, read: ReadStep = spark_step) -> Running | Finished:
-    """``read`` says what is to be executed; a thread asks it."""
+def poll(work: Work, patience: float, read: ReadStep = _read_spark_step) -> Running | Finished:
+    """``read`` says what is to be executed. A thread asks it, because that may take long, too."""
     thread = _running.get(work.key) or _begun(work, read)
     if not isinstance(thread, SqlThread):
         return Finished(thread)
     thread.join(min(patience, _seconds_left(work)))
+    if thread.unreadable is not None:
+        _running.pop(work.key, None)
+        raise thread.unreadable
     if thread.is_alive() and _seconds_left(work) > 0:
         return Running(thread.progress)
     is_late = thread.is_alive()
@@ -79,21 +93,9 @@ def _begun(work: Work, read: ReadStep) -> SqlThread | Outcome:
         return outcome
     if not scripts.is_sql(work):
         return _GONE
-    try:
-        step = read(work)
-    except DalsegnoError as error:
-        # What an earlier process began must not go on beside the next attempt.
-        sessions.cleared(work)
-        kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
-        return Failed(kind, error.message, error.hint)
-    if not isinstance(step.job, Sql):
-        sessions.cleared(work)
-        return _GONE
-    hiding = replace(work, secrets=(*work.secrets, *step.secrets))
     with _guard:
         if work.key not in _running:
-            scripts.take_over(work)
-            _running[work.key] = SqlThread(hiding, step, step.job)
+            _running[work.key] = SqlThread(work, read)
             _running[work.key].start()
         return _running[work.key]
 
@@ -122,13 +124,21 @@ def cancel(work: Work) -> None:
 class SqlThread(threading.Thread):
     """Executes the statements of one attempt."""
 
-    def __init__(self, work: Work, step: SparkStep, sql: Sql) -> None:
+    #: What is to be executed, once that is known.
+    step: SparkStep
+    sql: Sql
+
+    def __init__(self, work: Work, read: ReadStep) -> None:
         # A daemon: whoever ends dalsegno in the middle of a query need not wait for it.
         super().__init__(name=f"spark-{work.key}", daemon=True)
         self.work = work
-        self.step = step
-        self.sql = sql
-        self.statements: Sequence[str] = sql.statements
+        self._read = read
+        #: Guards what follows: until it is false, nothing was executed, and nobody need wait for the thread.
+        self._phase = threading.Lock()
+        self._is_preparing = True
+        #: Why this machine could not read what is to be executed; it may be able to when it is asked again.
+        self.unreadable: OSError | None = None
+        self.statements: Sequence[str] = ()
         self._tracked: SqlWork | None = None
         self.log = AttemptLog(work.log, work.secrets, limit=work.log_limit)
         self.progress: Progress | None = None
@@ -146,11 +156,15 @@ class SqlThread(threading.Thread):
             self.outcome = self._executed_or_ended()
         except TakenOver:
             self._let_go.set()
+        except _StoppedEarly:
+            self.outcome = self._cancelled_as
         except DalsegnoError as error:
             # A platform may be back by the next attempt; anything else it would meet again.
             kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
             self.outcome = Failed(kind, error.message, error.hint)
         except Exception as error:  # noqa: BLE001 - Spark's client raises whatever comes to it
+            if self.unreadable is not None:
+                return
             # Who lets go closes the connection.
             self.outcome = self.outcome if self._let_go.is_set() else self._failed(error)
         if self._let_go.is_set():
@@ -171,21 +185,68 @@ class SqlThread(threading.Thread):
         self._cancelled.set()
         # Once may be too early: Spark may just be receiving the statement.
         while self.is_alive():
-            if self._session:
+            if self._is_left_alone():
+                self.outcome = outcome
+                return
+            if session := self._session:
                 # A server that cannot be reached is seen by the thread as well.
                 with suppress(Exception):
-                    self._session.interrupt()
+                    session.interrupt()
             self.join(_INTERRUPT_AGAIN_SECONDS)
 
     def let_go(self) -> None:
         self._let_go.set()
-        while self.is_alive():
-            if self._session:
-                self._session.disconnect()
+        while self.is_alive() and not self._is_left_alone():
+            if session := self._session:
+                session.disconnect()
             self.join(_INTERRUPT_AGAIN_SECONDS)
+
+    def _is_left_alone(self) -> bool:
+        """Whether it has executed nothing, as while Spark starts: then it ends by itself, as it is asked to."""
+        with self._phase:
+            return self._is_preparing and self._session is None
+
+    def _use_to_prepare(self, session: Session) -> None:
+        with self._phase:
+            self._session = session
+        self._stop_if_asked()
+
+    def _stop_if_asked(self) -> None:
+        if self._let_go.is_set():
+            raise TakenOver
+        if self._cancelled.is_set():
+            raise _StoppedEarly
+
+    def _prepare(self) -> bool:
+        """Find out what is to be executed; whether that is SQL."""
+        try:
+            step = self._read(self.work, self._use_to_prepare)
+        except OSError as error:
+            self.unreadable = error
+            raise
+        except DalsegnoError:
+            # What an earlier process began must not go on beside the next attempt.
+            sessions.cleared(self.work)
+            raise
+        finally:
+            with self._phase:
+                self._session = None
+        if not isinstance(step.job, Sql):
+            sessions.cleared(self.work)
+            return False
+        with self._phase:
+            self._stop_if_asked()
+            self._is_preparing = False
+        self.work = replace(self.work, secrets=(*self.work.secrets, *step.secrets))
+        self.step, self.sql, self.statements = step, step.job, step.job.statements
+        self.log = AttemptLog(self.work.log, self.work.secrets, limit=self.work.log_limit)
+        scripts.take_over(self.work)
+        return True
 
     def _executed_or_ended(self) -> Outcome:
         """Where nobody can go on with what an earlier process began, it must not go on by itself either."""
+        if not self._prepare():
+            return _GONE
         try:
             return self._executed()
         except Abandoned:
@@ -209,17 +270,15 @@ class SqlThread(threading.Thread):
         if tracked is not None:
             tracked.resume(session, last)
             self.statements = tracked.texts
-        found: Mapping[str, Any] = self.sql.outputs
+        found: Mapping[str, Any] = {}
         for number in range(max(last, 1), len(self.statements) + 1):
             if self._cancelled.is_set():
                 session.clear()
                 return self._cancelled_as
             if self._let_go.is_set():
                 raise TakenOver
-            found = {**self.sql.outputs, **self._execute(session, number, is_begun=number == last)}
-        if tracked is not None:
-            tracked.finish(found)
-        return Succeeded(found)
+            found = self._execute(session, number, is_begun=number == last)
+        return Succeeded(found if tracked is None else tracked.finish(found, self.sql.conclude))
 
     def use(self, session: Session) -> None:
         self._session = session
@@ -248,6 +307,7 @@ class SqlThread(threading.Thread):
             is_idempotent=self.step.is_idempotent,
             say=self.log.note,
             conf=self.step.conf,
+            decision=self.sql.decision,
         )
 
     def _execute(self, session: Session, number: int, *, is_begun: bool) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from dalsegno.iceberg import evidence
 from dalsegno.iceberg.evidence import Written
 from dalsegno.model.full_refresh import replaces
 from dalsegno.model.tables import TableName
-from dalsegno.model.work_units import Statement, StatementState, UnitState
+from dalsegno.model.work_units import Statement, StatementState, UnitState, WorkUnit
 from dalsegno.plan.unfinished_work import in_doubt, ways_on
 from dalsegno.spark.connect import Session
 from dalsegno.spark.forms import Effect, Form, form_of
@@ -25,6 +25,7 @@ from dalsegno.steps.spark import executors
 from dalsegno.steps.spark.done_statements import gone_because, last_done, lost_session_statement, newest_done
 from dalsegno.steps.spark.full_refresh import with_emptying
 from dalsegno.steps.spark.judging import InDoubt, Judge, NotExecuted
+from dalsegno.steps.spark.params import Concluded
 from dalsegno.steps.spark.session_variables import values_of
 from dalsegno.steps.spark.target_checks import is_overwrite_static, is_temporary, refuse_static_overwrite
 from dalsegno.steps.spark.targets import Names, Target, Targets, names_of, redefines
@@ -49,6 +50,7 @@ class SqlWork:
         names: Names | None = None,
         is_static: bool = False,
         conf: Iterable[str] = (),
+        decision: Mapping[str, Any] | None = None,
     ) -> None:
         self._work = work
         self._log = log
@@ -57,6 +59,7 @@ class SqlWork:
         if replaces(work.captures):
             texts = with_emptying(texts, work, log.units(), self._targets.find)
         self._given = tuple(texts)
+        self._decision = decision
         self._is_idempotent = is_idempotent
         #: The settings of Spark that the step makes.
         self._conf = tuple(conf)
@@ -70,7 +73,7 @@ class SqlWork:
         #: Targets that were searched for writes that the store does not know of.
         self._looked_at: set[TableName] = set()
         stored = [without_secrets(text, work.secrets) for text in texts]
-        self.unit = log.open(template, stored)
+        self.unit = log.open(template, stored, decision)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -100,9 +103,10 @@ class SqlWork:
         if attached:
             return
         if not self._has(StatementState.DONE) and not self._has(StatementState.BEGUN):
-            if self.unit.template != self._template or len(self.unit.statements) != len(self._given):
+            is_same = self.unit.template == self._template and self.unit.decision == self._decision
+            if not is_same or len(self.unit.statements) != len(self._given):
                 stored = [without_secrets(text, self._work.secrets) for text in self._given]
-                self.unit = self._log.plan(self.unit, self._template, stored)
+                self.unit = self._log.plan(self.unit, self._template, stored, self._decision)
             return
         self._refuse_other_template()
         self._check_done()
@@ -235,9 +239,22 @@ class SqlWork:
         if done:
             self.unit = self._log.change(self.unit, *done.values())
 
-    def finish(self, outputs: Mapping[str, Any]) -> None:
+    def finish(
+        self, outputs: Mapping[str, Any], conclude: Callable[[WorkUnit], Concluded] | None = None
+    ) -> Mapping[str, Any]:
+        """Record that all of it is done, and what it returns, to which ``conclude`` may add."""
+        if conclude is None:
+            concluded = Concluded({}, None)
+        else:
+            # It asks the targets: if they do not answer, what is done is known to be.
+            self.flush()
+            concluded = conclude(self.unit)
         done, self._done = self._done, {}
-        self.unit = self._log.change(self.unit, *done.values(), state=UnitState.DONE, outputs=dict(outputs))
+        found = {**concluded.outputs, **outputs}
+        self.unit = self._log.change(
+            self.unit, *done.values(), refresh=concluded.refresh, state=UnitState.DONE, outputs=found
+        )
+        return found
 
     def close(self) -> None:
         self._targets.close()

@@ -46,7 +46,15 @@ def migrate(database: Database) -> None:
 
 def _load_all_tables() -> None:
     """All tables share ``metadata``, and are in it once their modules are loaded; most commands need a few of them."""
-    for name in ("audit_tables", "file_tables", "run_tables", "service_tables", "work_tables"):
+    for name in (
+        "audit_tables",
+        "file_tables",
+        "proof_tables",
+        "refresh_tables",
+        "run_tables",
+        "service_tables",
+        "work_tables",
+    ):
         import_module(f"dalsegno.store.{name}")
 
 

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 from dalsegno.errors import UserError
 from dalsegno.model.workflow import Workflow
 from dalsegno.spec.canonical import given
-from dalsegno.spec.captures import WrittenCapture, watched_captures
+from dalsegno.spec.captures import WrittenCapture, declared_query, is_declared, watched_captures
 from dalsegno.spec.durations import duration
 from dalsegno.spec.fields import Fields, is_null, kind_of
 from dalsegno.spec.nodes import ListNode, MapNode, Scalar, SourceLocation
@@ -84,7 +84,8 @@ class TableLanguage(TriggerLanguage[IncrementalTrigger]):
             if not isinstance(trigger, IncrementalTrigger):
                 continue
             of_branch = [each for each in captures if each.is_of_branch(trigger.branch)]
-            if not trigger.tables and not any(each.tables for each in of_branch):
+            is_known = any(each.tables for each in of_branch) or _has_select(workflow)
+            if not trigger.tables and not is_known:
                 hint = "name them in 'tables', or add a step: type: IpCapture, ip_capture: {source_tables: [...]}"
                 reading.problems.add("there is no table to watch: no step says which it captures", mark, hint=hint)
             for table in trigger.tables:
@@ -95,6 +96,12 @@ class TableLanguage(TriggerLanguage[IncrementalTrigger]):
             if watch_name(trigger) in names:
                 reading.problems.add("another trigger watches the same tables", mark, hint="say all of it in one")
             names.add(watch_name(trigger))
+
+
+def _has_select(workflow: Workflow) -> bool:
+    """Whether a step declares a table by a SELECT whose sources are found when it is pushed."""
+    declared = [declared_query(step) for step in workflow.all_steps() if is_declared(step)]
+    return any(found is not None and "${" not in found[1] for found in declared)
 
 
 def _tables(fields: Fields) -> dict[str, SourceLocation]:

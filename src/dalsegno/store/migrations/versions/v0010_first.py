@@ -243,6 +243,7 @@ def upgrade() -> None:  # noqa: PLR0915 - one for each table and index
         sa.Column("owner", sa.Text(), nullable=False),
         sa.Column("outputs", sa.JSON(), nullable=False),
         sa.Column("branch", sa.Text(), nullable=True),
+        sa.Column("decision", sa.JSON(none_as_null=True), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_work_units")),
     )
     op.create_index("ix_work_units_digest", "work_units", ["digest"], unique=False)
@@ -440,6 +441,74 @@ def upgrade() -> None:  # noqa: PLR0915 - one for each table and index
         sa.ForeignKeyConstraint(["unit_id"], ["work_units.id"], name=op.f("fk_work_unit_captures_unit_id")),
         sa.PrimaryKeyConstraint("capture_id", "unit_id", name=op.f("pk_work_unit_captures")),
     )
+    op.create_table(
+        "proofs",
+        sa.Column(
+            "id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), sa.Identity(always=False), nullable=False
+        ),
+        sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("query_digest", sa.Text(), nullable=False),
+        sa.Column("is_proven", sa.Boolean(), nullable=False),
+        sa.Column("created_at", moment(), nullable=False),
+        sa.Column("created_by", sa.Text(), nullable=False),
+        sa.Column("details", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_proofs")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_proofs_target", "proofs", ["target", "query_digest"], unique=False)
+    op.create_table(
+        "refreshes",
+        sa.Column("unit_id", sa.Text(), nullable=False),
+        sa.Column("capture_id", sa.Text(), nullable=False),
+        sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("workflow_id", sa.Text(), nullable=False),
+        sa.Column("workflow_version", sa.Integer(), nullable=False),
+        sa.Column("run_number", sa.Integer(), nullable=False),
+        sa.Column("step_id", sa.Text(), nullable=False),
+        sa.Column("query_digest", sa.Text(), nullable=False),
+        sa.Column("strategy", sa.Text(), nullable=False),
+        sa.Column("why", sa.Text(), nullable=False),
+        sa.Column("bytes_read", sa.BigInteger(), nullable=False),
+        sa.Column("bytes_written", sa.BigInteger(), nullable=False),
+        sa.Column("seconds", sa.Float(), nullable=True),
+        sa.Column("details", sa.JSON(), nullable=False),
+        sa.Column("committed_at", moment(), nullable=True),
+        sa.ForeignKeyConstraint(["capture_id"], ["captures.id"], name=op.f("fk_refreshes_capture_id")),
+        sa.ForeignKeyConstraint(["unit_id"], ["work_units.id"], name=op.f("fk_refreshes_unit_id")),
+        sa.PrimaryKeyConstraint("unit_id", name=op.f("pk_refreshes")),
+    )
+    op.create_index("ix_refreshes_target", "refreshes", ["target", "committed_at"], unique=False)
+    op.create_index("ix_refreshes_capture_id", "refreshes", ["capture_id"], unique=False)
+    op.create_table(
+        "refresh_reads",
+        sa.Column("unit_id", sa.Text(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("table_name", sa.Text(), nullable=False),
+        sa.Column("read_as", sa.Text(), nullable=False),
+        sa.Column("after_snapshot_id", sa.BigInteger(), nullable=True),
+        sa.Column("upto_snapshot_id", sa.BigInteger(), nullable=True),
+        sa.Column("file_count", sa.BigInteger(), nullable=False),
+        sa.Column("row_count", sa.BigInteger(), nullable=False),
+        sa.Column("byte_count", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["unit_id"], ["refreshes.unit_id"], name=op.f("fk_refresh_reads_unit_id")),
+        sa.PrimaryKeyConstraint("unit_id", "ordinal", name=op.f("pk_refresh_reads")),
+    )
+    op.create_index("ix_refresh_reads_table_name", "refresh_reads", ["table_name"], unique=False)
+    op.create_table(
+        "refresh_writes",
+        sa.Column("unit_id", sa.Text(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("table_name", sa.Text(), nullable=False),
+        sa.Column("before_snapshot_id", sa.BigInteger(), nullable=True),
+        sa.Column("snapshots", sa.JSON(), nullable=False),
+        sa.Column("added_rows", sa.BigInteger(), nullable=False),
+        sa.Column("removed_rows", sa.BigInteger(), nullable=False),
+        sa.Column("added_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("is_companion", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(["unit_id"], ["refreshes.unit_id"], name=op.f("fk_refresh_writes_unit_id")),
+        sa.PrimaryKeyConstraint("unit_id", "ordinal", name=op.f("pk_refresh_writes")),
+    )
+    op.create_index("ix_refresh_writes_table_name", "refresh_writes", ["table_name"], unique=False)
     op.create_table(
         "checkpoint_positions",
         sa.Column("checkpoint_id", sa.BigInteger(), nullable=False),

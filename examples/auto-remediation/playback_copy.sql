@@ -1,0 +1,2 @@
+SELECT id, event_day, seconds
+FROM lake.media.playback

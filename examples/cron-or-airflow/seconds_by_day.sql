@@ -1,0 +1,3 @@
+SELECT event_day, sum(seconds) AS seconds
+FROM lake.media.playback
+GROUP BY event_day

@@ -1,0 +1,3 @@
+SELECT event_day AS day, title, count(*) AS plays, count(DISTINCT member) AS members
+FROM lake.media.playback
+GROUP BY event_day, title

@@ -1,0 +1,1 @@
+"""Tables that ``.sql`` files declare: a folder of models is a set of workflows without any YAML."""
