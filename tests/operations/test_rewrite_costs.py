@@ -116,3 +116,15 @@ def test_tables_without_rows(media: Media) -> None:
 def test_a_query_that_cannot_be_parsed_is_refused(media: Media, query: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
         media.operations.tables.rewrite(query, "lake.db.target")
+
+
+def test_checks_of_facts_cost_as_well(media: Media) -> None:
+    media.play(1, 2, 3, 4, 5)
+    media.play(2, 9)
+    given = {"facts": ["unique id in lake.db.plays", "trusted id -> day"]}
+    found = media.operations.tables.rewrite(QUERY, "lake.db.target", **given)
+    [check] = found.costs.checks
+    full = next(each.bytes_read for each in found.costs.strategies if each.name == "full")
+    # One of three columns of the table, and what was added to it.
+    assert full // 3 < check.bytes_read < full
+    assert f"check of {check.fact}: reads" in rewritten(found)

@@ -18,6 +18,7 @@ from sqlglot import transpile
 
 from dalsegno.rewrite.analysis import Analysis, analyse
 from dalsegno.rewrite.keys import NotProven
+from dalsegno.rewrite.stated import stated_facts, with_facts
 from dalsegno.rewrite.states import states_of
 from dalsegno.rewrite.strategies import strategies_for
 from dalsegno.rewrite.strategy import Changed, StrategyName
@@ -44,6 +45,8 @@ class Lake:
     connection: duckdb.DuckDBPyConnection
     rows: dict[str, list[Row]] = field(default_factory=dict)
     partitioned: dict[str, bool] = field(default_factory=dict)
+    #: Whether each table's id tells its day.
+    is_lawful: bool = False
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(statement).fetchall()
@@ -63,7 +66,14 @@ class Lake:
         return kinds.get(kind) or str(chance.randint(0, 3 if column in ("id", "dim") else 5))
 
     def row(self, name: str) -> Row:
-        return tuple(self.value(column, kind) for column, kind in TABLES[name].items())
+        return self.lawful(name, tuple(self.value(column, kind) for column, kind in TABLES[name].items()))
+
+    def lawful(self, name: str, row: Row) -> Row:
+        if not self.is_lawful or not {"id", "day"} <= set(TABLES[name]):
+            return row
+        found = dict(zip(TABLES[name], row, strict=True))
+        day = "NULL" if found["id"] in ("NULL", "0") else _DAYS[int(found["id"]) % len(_DAYS)]
+        return tuple({**found, "day": day}.values())
 
     def show(self, table: str, rows: list[Row], name: str) -> None:
         listed = ", ".join(f'"{column}" {_type(kind)}' for column, kind in TABLES[name].items())
@@ -84,11 +94,13 @@ class Lake:
                     column = chance.randrange(len(after[at]))
                     new = list(after[at])
                     new[column] = self.value(*list(TABLES[name].items())[column])
-                    after[at] = tuple(new)
+                    after[at] = self.lawful(name, tuple(new))
         added_rows = [self.row(name) for _ in range(chance.randint(1, 3))]
         if chance.random() < 0.3:
             keys = {at for at, column in enumerate(TABLES[name]) if column in ("id", "dim")}
-            added_rows = [tuple("77" if at in keys else v for at, v in enumerate(row)) for row in added_rows]
+            added_rows = [
+                self.lawful(name, tuple("77" if at in keys else v for at, v in enumerate(row))) for row in added_rows
+            ]
         after += added_rows
         added, removed = Counter(after) - Counter(before), Counter(before) - Counter(after)
         if kind is Changed.ANY and before and chance.random() < 0.5:
@@ -103,6 +115,7 @@ class Lake:
             ("_removed", removed.elements()),
         ):
             self.show(name + suffix, list(rows), name)
+        reopened = [row for row in (*added, *removed) if self.day(name, row) in {self.day(name, row) for row in before}]
         both = f"(SELECT * FROM lake.main.{name}_added UNION ALL SELECT * FROM lake.main.{name}_removed)"
         return kind, Change(
             after=f"lake.main.{name}",
@@ -110,9 +123,14 @@ class Lake:
             removed=None if kind is Changed.APPENDED else f"lake.main.{name}_removed",
             before=f"lake.main.{name}_before" if before else None,
             partition_filter=self.filter(name, [*added, *removed]),
+            reopened_filter=self.filter(name, reopened) if chance.random() < 0.7 else None,
+            late_rows=len(reopened) if chance.random() < 0.5 else None,
             changed=both if kind is Changed.ANY and chance.random() < 0.5 else None,
             ranges=self.ranges(name, [*added, *removed]) if chance.random() < 0.7 else {},
         )
+
+    def day(self, name: str, row: Row) -> str:
+        return dict(zip(TABLES[name], row, strict=True)).get("day", "")
 
     def ranges(self, name: str, rows: list[Row]) -> dict[str, str]:
         """As ``iceberg.predicates`` writes the range of each column with whole numbers, or days."""
@@ -130,6 +148,8 @@ class Lake:
     def filter(self, name: str, rows: list[Row]) -> str:
         if not self.partitioned[name]:
             return "true"
+        if not rows:
+            return "false"
         at = list(TABLES[name]).index("day")
         days = sorted({row[at].replace("DATE ", "DATE") for row in rows} - {"NULL"})
         parts = [f"`day` IN ({', '.join(days)})"] if days else []
@@ -172,12 +192,15 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def begun(connection: duckdb.DuckDBPyConnection, seed: int) -> tuple[Lake, list[Table]]:
     lake = Lake(random.Random(seed), connection)
+    lake.is_lawful = lake.chance.random() < 0.3
     for name in TABLES:
         lake.rows[name] = [lake.row(name) for _ in range(lake.chance.randint(2, 9))]
         lake.partitioned[name] = "day" in TABLES[name] and lake.chance.random() < 0.6
         lake.show(name, lake.rows[name], name)
     by_day = {name: (PartitionField("day"),) if lake.partitioned[name] else () for name in TABLES}
-    return lake, [Table(("lake", "main", name), TABLES[name], by_day[name], REQUIRED[name]) for name in TABLES]
+    tables = [Table(("lake", "main", name), TABLES[name], by_day[name], REQUIRED[name]) for name in TABLES]
+    laws = [f"trusted id -> day in {table}" for table in tables if {"id", "day"} <= set(table.columns)]
+    return lake, with_facts(tables, stated_facts(laws, tables)) if lake.is_lawful else tables
 
 
 def declared(lake: Lake, sources: list[Table], made: Made | None) -> Declared | None:

@@ -103,7 +103,7 @@ def rewrite(
     json: Json = False,
     settings: SettingsFile = None,
 ) -> None:
-    """Show how a SELECT would be made incremental; prove and adopt it.
+    """Show how a SELECT becomes incremental; prove and adopt it.
 
     It prints the SQL for added rows and for any change, and why. Without --prove, it executes nothing. With --prove, it
     writes to clones only, and the exit code is 5 if the result differs from the full SELECT.

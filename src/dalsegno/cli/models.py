@@ -49,7 +49,9 @@ def init(
 
 @imports.command("dbt")
 def import_dbt(
-    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="target/manifest.json of a compiled project.")],
+    manifest: Annotated[
+        Path, typer.Argument(metavar="MANIFEST", help="The target/manifest.json of a compiled project.")
+    ],
     into: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the models.")] = Path("models"),
     catalog: Annotated[
         str | None, typer.Option(metavar="NAME", help="The catalog of all tables. By default, default_catalog.")

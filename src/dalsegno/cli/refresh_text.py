@@ -83,6 +83,8 @@ def _plan(plan: RefreshPlan) -> Iterator[str]:
     for each in plan.considered:
         if each.expected is not None and each.strategy in (plan.strategy, "full"):
             yield f"  cost      {each.strategy}: {_cost(each.expected)}"
+    for check in plan.checks:
+        yield f"  check     {check.fact}: reads {size(check.bytes_read)}"
     # What is behind the chosen one does not matter.
     for each in plan.considered:
         if each.strategy == plan.strategy:

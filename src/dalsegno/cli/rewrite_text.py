@@ -65,6 +65,8 @@ def _costs(found: RewriteCosts) -> Iterator[str]:
     for each in found.changes:
         kind = "added" if each.changed == "appended" else "changed"
         yield f"  {each.table}: {counted(each.rows, 'row')} {kind}, in files of {size(each.bytes)}"
+    for check in found.checks:
+        yield f"  check of {check.fact}: reads {size(check.bytes_read)}"
     rows = [
         (
             each.name,

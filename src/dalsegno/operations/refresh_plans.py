@@ -13,7 +13,7 @@ from dalsegno.model.refreshes import Considered, Cost
 from dalsegno.model.tables import TableName
 from dalsegno.model.workflow import Workflow
 from dalsegno.operations.resolving import work_behind
-from dalsegno.operations.rewrite_costs import CostRequest, costs_now
+from dalsegno.operations.rewrite_costs import CheckCost, CostRequest, costs_now
 from dalsegno.rewrite import Change, Changed, Options, Reading, Strategy, analyse, expanded
 from dalsegno.rewrite.stated import stated_facts, with_facts
 from dalsegno.rewrite.strategies import strategies_for
@@ -62,6 +62,8 @@ class RefreshPlan:
     pending_capture: str | None = None
     sources: tuple[SourceChange, ...] = ()
     considered: tuple[Considered, ...] = ()
+    #: Of facts, before anything is written.
+    checks: tuple[CheckCost, ...] = ()
 
 
 def plans(lake: Lake, workflow: Workflow) -> Iterator[RefreshPlan]:
@@ -120,11 +122,15 @@ class _Planner:
         if not kinds:
             return RefreshPlan(self.step, self.name, None, "Nothing has changed.", False, pending, sources)
         tables, current = [described(each) for each in self.tables.values()], current_namespace(self.lake)
-        tables = with_facts(tables, stated_facts(tuple(self.fields.get("facts") or ()), tables))
+        facts = tuple(stated_facts(tuple(self.fields.get("facts") or ()), tables))
+        tables = with_facts(tables, facts)
         analysis = analyse(expanded(self.query, tables, current=current), tables, current=current)
         options = Options(tuple(self.fields.get("keys") or ()))
         known = strategies_for(analysis, described(target), kinds, options)
-        costs = self._costs(CostRequest(analysis, self.name, described(target), target, self.tables, options))
+        request = CostRequest(analysis, self.name, described(target), target, self.tables, options, facts)
+        now = costs_now(self.lake, request, self.consumer)
+        # The one that would be taken first.
+        costs = {each.name: Cost(each.bytes_read, each.bytes_written or 0, each.seconds) for each in now.strategies}
         considered = tuple(
             Considered(each.name.value, each.is_possible, each.why, costs.get(each.name)) for each in known
         )
@@ -138,6 +144,7 @@ class _Planner:
             pending,
             sources,
             considered,
+            now.checks,
         )
 
     def _begun(self, capture_id: str) -> tuple[str, str] | None:
@@ -145,11 +152,6 @@ class _Planner:
         units = [each for each in work_behind(self.lake, capture_id) if each.is_begun and each.decision is not None]
         decision = units[0].decision if units else None
         return None if decision is None else (str(decision["strategy"]), str(decision["why"]))
-
-    def _costs(self, request: CostRequest) -> dict[str, Cost]:
-        """What the strategies would cost, the one that would be taken first."""
-        found = costs_now(self.lake, request, self.consumer).strategies
-        return {each.name: Cost(each.bytes_read, each.bytes_written or 0, each.seconds) for each in found}
 
     def _chosen(self, known: Sequence[Strategy], order: Sequence[str]) -> Strategy:
         """The cheapest that is right, as far as that is known before a run; a refusal if none is."""

@@ -11,6 +11,7 @@ from dalsegno.capture.details import contents_of, look_into
 from dalsegno.capture.lake import Lake
 from dalsegno.errors import DalsegnoError
 from dalsegno.iceberg.catalogs import LoadedTable
+from dalsegno.iceberg.sizes import TableSizes
 from dalsegno.model.capture_requests import DetailOptions
 from dalsegno.model.captures import Role, capture_spec_of
 from dalsegno.model.snapshots import Position
@@ -18,6 +19,8 @@ from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import increment_between
 from dalsegno.plan.refresh_costs import fitted
 from dalsegno.rewrite import Analysis, Change, Changed, Options, Reading, Table
+from dalsegno.rewrite.checks import Check, checks_for
+from dalsegno.rewrite.facts import Fact
 from dalsegno.rewrite.footprints import joins_of
 from dalsegno.rewrite.ranges import followed_columns
 from dalsegno.rewrite.strategies import strategies_for
@@ -26,6 +29,7 @@ from dalsegno.steps.declared.costs import CostEstimate, SourceState
 from dalsegno.steps.declared.deciding import Costs
 from dalsegno.steps.declared.records import past_costs
 from dalsegno.steps.declared.refreshing import needs_trust
+from dalsegno.steps.declared.sources import described
 
 _SPEC = capture_spec_of("before_after", None, ())
 
@@ -57,6 +61,14 @@ class StrategyCost:
 
 
 @dataclass(frozen=True)
+class CheckCost:
+    """What it would cost to check a stated fact before anything is written."""
+
+    fact: str
+    bytes_read: int
+
+
+@dataclass(frozen=True)
 class RewriteCosts:
     """What the strategies would cost for one change of the sources."""
 
@@ -67,6 +79,8 @@ class RewriteCosts:
     strategies: tuple[StrategyCost, ...]
     #: Why there are none.
     unknown_because: str | None = None
+    #: They come before any strategy.
+    checks: tuple[CheckCost, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,8 @@ class CostRequest:
     stored: LoadedTable | None
     sources: Mapping[Name, LoadedTable]
     options: Options
+    #: What the author states.
+    facts: tuple[Fact, ...] = ()
 
 
 def costs_now(lake: Lake, request: CostRequest, consumer: str | None = None) -> RewriteCosts:
@@ -114,7 +130,30 @@ def _costs(lake: Lake, request: CostRequest, states: Mapping[Name, SourceState],
         cost = costs.by_strategy[each.name]
         written = None if request.stored is None else cost.bytes_written
         shown.append(StrategyCost(each.name.value, cost.bytes_read, written, cost.seconds))
-    return RewriteCosts(is_since, tuple(_shown(states[name], kind) for name, kind in kinds.items()), tuple(shown))
+    checks = checks_for(
+        request.analysis, request.target, request.facts, Reading(changes), known=frozenset(request.facts)
+    )
+    return RewriteCosts(
+        is_since,
+        tuple(_shown(states[name], kind) for name, kind in kinds.items()),
+        tuple(shown),
+        checks=tuple(CheckCost(str(each.fact), _bytes_of(each, request, states)) for each in checks),
+    )
+
+
+def _bytes_of(check: Check, request: CostRequest, states: Mapping[Name, SourceState]) -> int:
+    """What a check reads: some columns of whole tables, and what was added to its source."""
+    total = 0 if check.fact.table is None else states[check.fact.table].added_bytes
+    for name, columns in check.reads:
+        if name in states:
+            size, every = states[name].now.total, described(request.sources[name]).columns
+        else:
+            head = request.stored.history().head if request.stored else None
+            size = TableSizes(request.stored, head.id).total if request.stored and head else 0
+            every = request.target.columns
+        # Columns are taken to be of one size.
+        total += size * len(set(columns)) // max(len(every), 1)
+    return total
 
 
 def _before_last(table: LoadedTable) -> Position:

@@ -15,7 +15,7 @@ from dalsegno.rewrite.facts import Fact, FactKind
 from dalsegno.rewrite.stated import stated_facts, with_facts
 from dalsegno.rewrite.strategies import strategies_for
 from dalsegno.rewrite.tables import quoted
-from dalsegno.steps.declared.refreshing import derived_partitions
+from dalsegno.steps.declared.partitioning import derived_partitions
 from dalsegno.steps.declared.sources import current_namespace, described, find, parts_of, sources_of
 from dalsegno.steps.declared.views import over_tables
 
@@ -82,7 +82,7 @@ def rewrite(
     kinds = (Changed.APPENDED, Changed.ANY)
     options = Options(tuple(keys))
     rewritings = tuple(_rewriting(analysis, declared, tables, kind, options, stated) for kind in kinds)
-    costs = costs_now(lake, CostRequest(analysis, name, declared, known, sources, options))
+    costs = costs_now(lake, CostRequest(analysis, name, declared, known, sources, options, tuple(stated)))
     return RewrittenTable(name, tuple(each.name for each in sources.values()), lookbacks, rewritings, costs)
 
 

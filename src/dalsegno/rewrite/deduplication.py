@@ -55,23 +55,38 @@ class Deduplication:
         writer = Writer(self.analysis, self.target, reading)
         columns, new = quoted_list(writer.columns), self._new(writer, self._late(writer, reading))
         old = self._old(writer, reading, writer.columns)
-        hint = self._broadcast(writer, "t")
-        known = f"SELECT {hint}{quoted_list(writer.columns, 'n.')} FROM ({new}) n LEFT SEMI JOIN ({old}) t "
-        known += f"ON {self._same('n', 't')}"
-        net = f"SELECT {columns}, 1 AS _dalsegno_net FROM ({known}) UNION ALL SELECT {columns}, -1 FROM ({old})"
-        differing = f"SELECT 1 FROM ({net}) GROUP BY {columns} HAVING SUM(_dalsegno_net) <> 0"
-        if self.is_total:
-            return f"{differing} LIMIT 1"
-        before = writer.change(self.scan.table.name).before
-        if before is None:
-            return f"{differing} LIMIT 1"
-        seen = f"SELECT {self._source_keys()} FROM {before} s{self._where(reading, 's.', is_source=True)}"
-        unknown = f"SELECT {hint}{quoted_list(self.keys, 'n.')} FROM ({new}) n LEFT ANTI JOIN ({old}) t "
-        unknown += f"ON {self._same('n', 't')}"
-        # The few rows are on the right side, so that they can be broadcast.
-        few = self._broadcast(writer, "u")
-        hidden = f"SELECT {few}1 FROM ({seen}) b LEFT SEMI JOIN ({unknown}) u ON {self._same('b', 'u')}"
-        return f"SELECT * FROM ({differing} UNION ALL {hidden}) LIMIT 1"
+        found = [
+            f"SELECT {columns}, 1 AS _dalsegno_net, 0 AS _dalsegno_old, 0 AS _dalsegno_seen FROM ({new})",
+            f"SELECT {columns}, -1, 1, 0 FROM ({old})",
+        ]
+        before = None if self.is_total else writer.change(self.scan.table.name).before
+        if before is not None:
+            # The source may have keys that the target has not: a new row is not the first one of such a key.
+            nothing = ", ".join(
+                quoted(each) if each in self.keys else f"NULL AS {quoted(each)}" for each in writer.columns
+            )
+            found.append(f"SELECT {nothing}, 0, 0, 1 FROM ({self._seen(writer, reading, before)})")
+        rows = (
+            f"SELECT {quoted_list(self.keys)}, SUM(_dalsegno_net) AS _dalsegno_net, "
+            "MAX(_dalsegno_old) AS _dalsegno_old, MAX(_dalsegno_seen) AS _dalsegno_seen "
+            f"FROM (\n{' UNION ALL '.join(found)}\n) GROUP BY {columns}"
+        )
+        return (
+            f"SELECT 1 FROM ({rows}) GROUP BY {quoted_list(self.keys)} "
+            "HAVING (MAX(_dalsegno_old) = 1 AND MAX(ABS(_dalsegno_net)) > 0) "
+            "OR (MAX(_dalsegno_old) = 0 AND MAX(_dalsegno_seen) = 1 AND MAX(_dalsegno_net) > 0) LIMIT 1"
+        )
+
+    def _seen(self, writer: Writer, reading: Reading, before: str) -> str:
+        """The keys of new rows that the source had before."""
+        known = f"SELECT {self._source_keys()} FROM {before} s{self._where(reading, 's.', is_source=True)}"
+        return (
+            f"SELECT {self._broadcast(writer, 'k')}b.* FROM ({known}) b "
+            f"LEFT SEMI JOIN ({self._touched(writer, reading)}) k ON {self._same('b', 'k')}"
+        )
+
+    def _touched(self, writer: Writer, reading: Reading) -> str:
+        return f"SELECT DISTINCT {self._source_keys()} FROM {self._late(writer, reading)} s"
 
     def statements(self, reading: Reading) -> list[str]:
         writer = Writer(self.analysis, self.target, reading)
@@ -88,7 +103,7 @@ class Deduplication:
 
     def _old(self, writer: Writer, reading: Reading, columns: Sequence[str]) -> str:
         """The target's rows with keys of new rows. The semi join keeps few rows, so that what follows is cheap."""
-        touched = f"SELECT DISTINCT {self._source_keys()} FROM {self._late(writer, reading)} s"
+        touched = self._touched(writer, reading)
         return (
             f"SELECT {self._broadcast(writer, 'k')}{quoted_list(columns, 't.')} FROM {writer.name} t "
             f"LEFT SEMI JOIN ({touched}) k ON {self._same('t', 'k')}{self._where(reading, 't.')}"

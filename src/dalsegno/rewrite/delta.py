@@ -137,20 +137,22 @@ WHEN NOT MATCHED{inserting} THEN INSERT ({quoted_list(writer.columns)}) VALUES (
         predicate = EVERYTHING if self.through is None else self.through.predicate(filters, quoted_with(""))
         where = "" if predicate == EVERYTHING else f" WHERE {predicate}"
         before = f"SELECT * FROM (\n{self._values(name, writer, self._before(writer))}\n){where}"
-        values = f"SELECT DISTINCT * FROM ({added}) WHERE {_VALUE} IS NOT NULL"
+        values = f"SELECT * FROM ({added}) WHERE {_VALUE} IS NOT NULL"
         same = f"n.{_VALUE} = b.{_VALUE}" + "".join(f" AND n.{quoted(key)} <=> b.{quoted(key)}" for key in self.keys)
-        hints = [writer.broadcast(alias, is_late=self.through is not None) for alias in "nb"]
         # The semi join keeps few of the old values, so that what follows is cheap.
-        late = f"SELECT * FROM ({values}){where}"
-        seen = f"SELECT DISTINCT * FROM (SELECT {hints[0]}b.* FROM ({before}) b LEFT SEMI JOIN ({late}) n ON {same})"
+        late = f"SELECT DISTINCT * FROM ({values}){where}"
+        hint = writer.broadcast("n", is_late=self.through is not None)
+        old = f"SELECT {hint}b.* FROM ({before}) b LEFT SEMI JOIN ({late}) n ON {same}"
+        both = f"SELECT *, 1 AS _dalsegno_new FROM ({values}) UNION ALL SELECT *, 0 FROM ({old})"
+        columns = ", ".join([*map(quoted, self.keys), _VALUE])
+        first = f"SELECT {columns} FROM ({both}) GROUP BY {columns} HAVING MIN(_dalsegno_new) = 1"
         shown = ", ".join(
-            f"n.{quoted(each)}"
+            quoted(each)
             if each in self.keys
             else (f"COUNT(*) AS {quoted(each)}" if each == name else f"NULL AS {quoted(each)}")
             for each in writer.columns
         )
-        grouping = f" GROUP BY {quoted_list(self.keys, 'n.')}" if self.keys else ""
-        return f"SELECT {hints[1]}{shown} FROM ({values}) n LEFT ANTI JOIN ({seen}) b ON {same}{grouping}"
+        return f"SELECT {shown} FROM ({first}){self._grouping()}"
 
     def _values(self, name: str, writer: Writer, relation: Callable[[Occurrence], str | None]) -> str:
         """The user's query with its keys and the values of a distinct count as outputs, not grouped."""

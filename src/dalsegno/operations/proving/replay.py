@@ -34,7 +34,7 @@ from dalsegno.rewrite.texts import Edit
 from dalsegno.spark.rewriting import Stand, renamed
 from dalsegno.steps.declared.dimensions import pinned_names
 from dalsegno.steps.declared.params import dimensions_of
-from dalsegno.steps.declared.refreshing import written_partitions
+from dalsegno.steps.declared.partitioning import written_partitions
 from dalsegno.steps.declared.sources import current_namespace, described, find, parts_of, sources_of
 from dalsegno.steps.declared.views import over_tables
 from dalsegno.steps.spark.sessions import opened_for

@@ -35,9 +35,10 @@ from dalsegno.rewrite.tables import (
     quoted,
     quoted_list,
 )
+from dalsegno.steps.declared.changes import change_of, has_changed
 from dalsegno.steps.declared.deciding import Costs
 from dalsegno.steps.declared.params import RESULT, DeclaredTable, Policy, PythonFunction
-from dalsegno.steps.declared.refreshing import Declared, HasRows, Refresh, change_of, has_changed
+from dalsegno.steps.declared.refreshing import Declared, HasRows, Refresh
 from dalsegno.steps.declared.sources import DescribeQuery, described, find, parts_of, sources_of, state_at
 
 _VIEW: Name = (RESULT,)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dalsegno.capture.lake import Lake
-from dalsegno.capture.queries import query_of
 from dalsegno.errors import UserError
 from dalsegno.hints import Verb, action
 from dalsegno.iceberg.catalogs import LoadedTable
@@ -20,23 +18,23 @@ from dalsegno.rewrite.analysis import Analysis, analyse, expanded
 from dalsegno.rewrite.checks import Check
 from dalsegno.rewrite.facts import FactKind
 from dalsegno.rewrite.footprints import joins_of
-from dalsegno.rewrite.partitions import EVERYTHING
 from dalsegno.rewrite.ranges import followed_columns
 from dalsegno.rewrite.stated import with_facts
 from dalsegno.rewrite.strategies import strategies_for
 from dalsegno.rewrite.strategy import Changed, Options, Strategy, StrategyName
-from dalsegno.rewrite.tables import Change, Name, PartitionField, Reading, Table, quoted, quoted_list
+from dalsegno.rewrite.tables import Name, PartitionField, Reading, Table, quoted, quoted_list
 from dalsegno.rewrite.writing import Writer
 from dalsegno.spark.rewriting import literal
+from dalsegno.steps.declared.changes import change_of, has_changed
 from dalsegno.steps.declared.companions import COMPANION_PROPERTY, QUERY_PROPERTY, Companion, companion_of
 from dalsegno.steps.declared.costs import CostEstimate, SourceState
 from dalsegno.steps.declared.deciding import Costs, cheapest
 from dalsegno.steps.declared.dimensions import Pinned
 from dalsegno.steps.declared.facts import StatedFacts
 from dalsegno.steps.declared.params import DeclaredTable, Policy
+from dalsegno.steps.declared.partitioning import derived_partitions, partition_field, written_partitions
 from dalsegno.steps.declared.sources import (
     DescribeQuery,
-    as_now,
     current_namespace,
     described,
     find,
@@ -222,7 +220,7 @@ class Declared:
             )
         partitions = self.table.partitioned_by
         if partitions is not None:
-            partitions = tuple(each for each in partitions if _partition_field(each).column in companion.columns)
+            partitions = tuple(each for each in partitions if partition_field(each).column in companion.columns)
         state = replace(
             self,
             table=replace(self.table, partitioned_by=partitions, keys=()),
@@ -340,7 +338,7 @@ class Declared:
     def _partitions(self) -> tuple[PartitionField, ...]:
         """What was asked for, or the partition columns of the sources that the query hands through."""
         if self.table.partitioned_by is not None:
-            return tuple(map(_partition_field, self.table.partitioned_by))
+            return tuple(map(partition_field, self.table.partitioned_by))
         return derived_partitions(self.columns, [described(each) for each in self.sources.values()])
 
     def _namespace(self) -> list[str]:
@@ -377,15 +375,6 @@ def other_select(target: TableName, workflow_id: str) -> UserError:
     )
 
 
-def derived_partitions(outputs: Iterable[str], sources: Iterable[Table]) -> tuple[PartitionField, ...]:
-    """Those of the first source whose partition columns are among the outputs."""
-    by_lower = {name.lower(): name for name in outputs}
-    for source in sources:
-        if found := [each for each in source.partitions if each.column.lower() in by_lower and not _is_bucket(each)]:
-            return tuple(PartitionField(by_lower[each.column.lower()], each.transform) for each in found)
-    return ()
-
-
 def needs_trust(strategy: Strategy) -> bool:
     """Whether it depends on what nobody checks. Ties leave the result open, whatever the strategy."""
     return any(fact.kind is FactKind.SMALL_SUM for fact in strategy.facts)
@@ -393,93 +382,3 @@ def needs_trust(strategy: Strategy) -> bool:
 
 def _listed(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
-
-
-def has_changed(captured: CapturedTable) -> bool:
-    before = captured.details.get("before") or {}
-    return bool(captured.details.get("files") or before.get("files"))
-
-
-def change_of(captured: CapturedTable, table: LoadedTable, columns: Collection[str]) -> Change:
-    """What changed in some columns of a source, as relations.
-
-    Rows were only appended if no file of the old end is touched.
-    """
-    details = captured.details
-    after, started = state_at(table, captured.upto.snapshot_id), captured.after.snapshot_id
-    before = None if started is None else state_at(table, started)
-    filters = details["partition_filter"], details["reopened_partition_filter"]
-    is_as_now = as_now("", table, captured.upto.schema_id) == ""
-    # The names of columns are those at the end of the range.
-    ranges = {name.lower(): each["filter"] for name, each in details["ranges"].items()} if is_as_now else {}
-
-    def changed(relation: str, kind: str | None = None) -> str:
-        known = [f"_change_type = '{kind}'"] if kind else []
-        # They hold for every row. Spark finds what follows from them for tables that are joined.
-        known += [each for each in ranges.values() if each != EVERYTHING]
-        where = f" WHERE {' AND '.join(known)}" if known else ""
-        return as_now(f"(SELECT * FROM {relation}{where})" if known else relation, table, captured.upto.schema_id)
-
-    if not (details.get("before") or {}).get("files"):
-        return Change(
-            after,
-            changed(captured.change_table.quoted),
-            None,
-            before,
-            *filters,
-            ranges=ranges,
-            late_rows=_late_rows(details),
-        )
-    both = f"({query_of(_narrowed(captured, columns) if is_as_now else captured, 'spark', lambda _: '')})"
-    return Change(
-        after,
-        changed(both, "insert"),
-        changed(both, "delete"),
-        before,
-        *filters,
-        changed=changed(both),
-        ranges=ranges,
-    )
-
-
-def _narrowed(captured: CapturedTable, columns: Collection[str]) -> CapturedTable:
-    """With fewer columns to compare: rows that differ elsewhere alone are unchanged for the query."""
-    wanted = [name for name in captured.details["columns"] if name in columns]
-    if not wanted:
-        return captured
-    incomparable = [name for name in captured.details.get("incomparable", ()) if name in wanted]
-    return replace(captured, details={**captured.details, "columns": wanted, "incomparable": incomparable})
-
-
-def _late_rows(details: Mapping[str, Any]) -> int | None:
-    """How many rows were added to partitions that were, or may have been, there before."""
-    partitions = details.get("partitions")
-    return None if partitions is None else sum(each["rows"] for each in partitions if each["novelty"] != "new")
-
-
-def _is_bucket(field: PartitionField) -> bool:
-    return field.transform.startswith(("bucket", "truncate"))
-
-
-def _partition_field(text: str) -> PartitionField:
-    """``event_day``, ``days(event_time)`` or ``bucket(16, id)``."""
-    function, bracket, rest = text.strip().rstrip(")").partition("(")
-    if not bracket:
-        return PartitionField(function.strip("` "))
-    *width, column = (part.strip("` ") for part in rest.split(","))
-    unit = function.strip().lower().removesuffix("s")
-    return PartitionField(column, f"{unit}[{width[0]}]" if width else unit)
-
-
-def written_partitions(table: Table) -> str:
-    """The partitions of a table, as ``CREATE TABLE`` names them; empty, or followed by a space."""
-    spec = ", ".join(_written_field(each) for each in table.partitions)
-    return f"PARTITIONED BY ({spec}) " if spec else ""
-
-
-def _written_field(field: PartitionField) -> str:
-    transform, bracket, width = field.transform.rstrip("]").partition("[")
-    column = quoted(field.column)
-    if transform == "identity":
-        return column
-    return f"{transform}({width}, {column})" if bracket else f"{transform}s({column})"
