@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.progress import say
 from benchmarks.tpch_data import CATALOG, NAMESPACE, Event, Tpch, differing
 from examples.playback.place import Place, place
 from tests.rewrite.tpch import QUERIES
@@ -231,11 +232,7 @@ def measured(
 ) -> Results:
     """The same in a lake of its own, with a Spark of its own."""
     with place(folder, SPARK, MEMORY) as made:
-        return measure(made, scale, rounds=rounds, queries=queries, say=_say)
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+        return measure(made, scale, rounds=rounds, queries=queries, say=say)
 
 
 if __name__ == "__main__":

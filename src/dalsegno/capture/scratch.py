@@ -62,7 +62,7 @@ class Scratch:
         return made
 
     def clone_with_history(self, table: LoadedTable, at: Snapshot | None) -> TableName:
-        """The table as it was at a snapshot of its main branch, or without rows; ``main`` can be moved on from there.
+        """The table at a snapshot of its main branch, or without rows; ``main`` can move on from there.
 
         The clone refers to the manifests and data files of the original, and owns what is written to it.
         """

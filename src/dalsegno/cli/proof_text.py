@@ -65,7 +65,7 @@ def _values(rows: list[Mapping[str, Any]]) -> str:
 
 
 def adopted(found: Adopted) -> str:
-    which = "" if found.is_new else ", as it was"
+    which = "" if found.is_new else ", which has not changed,"
     lines = [f"{found.workflow_id} version {found.version}{which} keeps {found.target} up to date."]
     if found.audit_first_runs:
         why = "some sources have" if found.is_proven else "the sources have"

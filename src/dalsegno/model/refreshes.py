@@ -55,7 +55,7 @@ class TargetWrite:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one way to refresh: bytes by metadata, and seconds as they were measured or are expected."""
+    """What one way to refresh costs: bytes from metadata; seconds, measured or expected."""
 
     bytes_read: int
     bytes_written: int
