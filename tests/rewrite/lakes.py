@@ -49,10 +49,16 @@ def change_of(kind: Changed, changes: Changes, full: str) -> Change:
         before=f"{full} VERSION AS OF {before}" if before else None,
         partition_filter=changes.details["partition_filter"],
         reopened_filter=changes.details["reopened_partition_filter"],
+        partitioned_by=_partition_columns(changes),
         changed=f"({changes.query()})" if kind is Changed.ANY else None,
         # Joins are then hinted, as they are for few rows.
         late_rows=0,
     )
+
+
+def _partition_columns(changes: Changes) -> frozenset[str]:
+    fields = {name for each in changes.details["partitions"] for name in each["values"]}
+    return frozenset(name.removesuffix("_day").removesuffix("_bucket") for name in fields)
 
 
 def reading_of(found: Mapping[Name, tuple[Changed, Changes]]) -> Reading:

@@ -249,7 +249,8 @@ class Maker:
         by = self.some(columns)[:2]
         keys = ", ".join(f"{alias}.{name}" for name in by)
         plain = [name for name, kind in columns.items() if not kind.startswith("struct")]
-        order = ", ".join(f"{alias}.{name}{self.one('', ' DESC')}" for name in plain)
+        ordered = self.chance.sample(plain, len(plain))
+        order = ", ".join(f"{alias}.{name}{self.one('', ' DESC', ' NULLS LAST')}" for name in ordered)
         number, inner = self.fresh(), self.fresh()
         listed = ", ".join(f"{alias}.{name}" for name in plain)
         sql = (

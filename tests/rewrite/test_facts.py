@@ -22,7 +22,7 @@ KINDS = Table(("lake", "db", "kinds"), {"kind": "string", "name": "string"})
 TARGET = Table(("lake", "db", "firsts"), {"id": "string", "day": "date", "v": "int"}, (PartitionField("day"),))
 NUMBERED = "SELECT *, row_number() OVER (PARTITION BY id ORDER BY at) AS n FROM events"
 FIRST = f"SELECT id, day, v FROM ({NUMBERED}) WHERE n = 1"
-CHANGE = Change("AFTER", "ADDED", None, "BEFORE", "`day` IN (1)", "`day` IN (2)")
+CHANGE = Change("AFTER", "ADDED", None, "BEFORE", "`day` IN (1)", "`day` IN (2)", partitioned_by=frozenset({"day"}))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dalsegno.rewrite.analysis import analyse
@@ -38,6 +40,7 @@ def found(
     analysis = analyse(query, TABLES, current=("lake", "db"), kinds=columns)
     is_any = kind is Changed.ANY
     change = Change("a", "b", "c" if is_any else None, "d", TOUCHED, reopened, "e" if is_any else None)
+    change = replace(change, partitioned_by=frozenset({"day"}))
     [strategy] = [each for each in strategies_for(analysis, target, {PLAYS: kind}) if each.name is name]
     assert strategy.is_possible, strategy.why
     reading, sources = marked(Reading({PLAYS: change}), [PLAYS, TITLES])

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -47,6 +48,10 @@ class Lake:
     partitioned: dict[str, bool] = field(default_factory=dict)
     #: Whether each table's id tells its day.
     is_lawful: bool = False
+    #: Larger than all other numbers.
+    latest: int = 1000
+    #: A column that tables are partitioned by besides the day.
+    second: dict[str, str] = field(default_factory=dict)
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(statement).fetchall()
@@ -101,6 +106,11 @@ class Lake:
             added_rows = [
                 self.lawful(name, tuple("77" if at in keys else v for at, v in enumerate(row))) for row in added_rows
             ]
+        if chance.random() < 0.4:
+            # As the time of arrival: larger than all before.
+            at = chance.choice([at for at, kind in enumerate(TABLES[name].values()) if kind in ("int", "bigint")])
+            self.latest += 1
+            added_rows = [self.lawful(name, (*row[:at], str(self.latest), *row[at + 1 :])) for row in added_rows]
         after += added_rows
         added, removed = Counter(after) - Counter(before), Counter(before) - Counter(after)
         if kind is Changed.ANY and before and chance.random() < 0.5:
@@ -115,7 +125,11 @@ class Lake:
             ("_removed", removed.elements()),
         ):
             self.show(name + suffix, list(rows), name)
-        reopened = [row for row in (*added, *removed) if self.day(name, row) in {self.day(name, row) for row in before}]
+        known = {self.partition(name, row) for row in before}
+        reopened = [row for row in (*added, *removed) if self.partition(name, row) in known]
+        in_reopened = [
+            row for row in before if self.partition(name, row) in {*map(partial(self.partition, name), added)}
+        ]
         both = f"(SELECT * FROM lake.main.{name}_added UNION ALL SELECT * FROM lake.main.{name}_removed)"
         return kind, Change(
             after=f"lake.main.{name}",
@@ -127,10 +141,24 @@ class Lake:
             late_rows=len(reopened) if chance.random() < 0.5 else None,
             changed=both if kind is Changed.ANY and chance.random() < 0.5 else None,
             ranges=self.ranges(name, [*added, *removed]) if chance.random() < 0.7 else {},
+            partitioned_by=frozenset({"day", self.second.get(name, "day")} if self.partitioned[name] else ()),
+            later=self.later(name, list(added), before),
+            later_in_reopened=self.later(name, list(added), in_reopened),
         )
 
-    def day(self, name: str, row: Row) -> str:
-        return dict(zip(TABLES[name], row, strict=True)).get("day", "")
+    def later(self, name: str, added: list[Row], before: list[Row]) -> frozenset[str]:
+        """The columns with whole numbers that are larger in all added rows."""
+        found = set()
+        for at, (column, kind) in enumerate(TABLES[name].items()):
+            if kind in ("int", "bigint") and all(row[at] != "NULL" for row in added):
+                old = [int(row[at]) for row in before if row[at] != "NULL"]
+                if all(int(row[at]) > max(old, default=-1) for row in added):
+                    found.add(column.lower())
+        return frozenset(found)
+
+    def partition(self, name: str, row: Row) -> tuple[str, str]:
+        values = dict(zip(TABLES[name], row, strict=True))
+        return values.get("day", ""), values.get(self.second.get(name, ""), "")
 
     def ranges(self, name: str, rows: list[Row]) -> dict[str, str]:
         """As ``iceberg.predicates`` writes the range of each column with whole numbers, or days."""
@@ -190,15 +218,18 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield made
 
 
-def begun(connection: duckdb.DuckDBPyConnection, seed: int) -> tuple[Lake, list[Table]]:
+def begun(connection: duckdb.DuckDBPyConnection, seed: int, split_share: float = 0.4) -> tuple[Lake, list[Table]]:
     lake = Lake(random.Random(seed), connection)
     lake.is_lawful = lake.chance.random() < 0.3
     for name in TABLES:
         lake.rows[name] = [lake.row(name) for _ in range(lake.chance.randint(2, 9))]
         lake.partitioned[name] = "day" in TABLES[name] and lake.chance.random() < 0.6
+        if lake.partitioned[name] and lake.chance.random() < split_share:
+            lake.second[name] = lake.chance.choice(list(TABLES[name]))
         lake.show(name, lake.rows[name], name)
-    by_day = {name: (PartitionField("day"),) if lake.partitioned[name] else () for name in TABLES}
-    tables = [Table(("lake", "main", name), TABLES[name], by_day[name], REQUIRED[name]) for name in TABLES]
+    parts = {name: {"day": None, lake.second.get(name, "day"): None} for name in TABLES if lake.partitioned[name]}
+    fields = {name: tuple(map(PartitionField, parts.get(name, ()))) for name in TABLES}
+    tables = [Table(("lake", "main", name), TABLES[name], fields[name], REQUIRED[name]) for name in TABLES]
     laws = [f"trusted id -> day in {table}" for table in tables if {"id", "day"} <= set(table.columns)]
     return lake, with_facts(tables, stated_facts(laws, tables)) if lake.is_lawful else tables
 
@@ -217,9 +248,11 @@ def declared(lake: Lake, sources: list[Table], made: Made | None) -> Declared | 
     return Declared(made, analyse(made.sql, sources, kinds=kinds), target, full)
 
 
-def one_history(connection: duckdb.DuckDBPyConnection, seed: int, made: Made | None = None) -> None:
+def one_history(
+    connection: duckdb.DuckDBPyConnection, seed: int, made: Made | None = None, most_sources: int = 9
+) -> None:
     """A random history, of a random query if none is given."""
-    lake, sources = begun(connection, seed)
+    lake, sources = begun(connection, seed) if made is None else begun(connection, seed, split_share=0.8)
     query = declared(lake, sources, made)
     if query is None:
         return
@@ -227,7 +260,7 @@ def one_history(connection: duckdb.DuckDBPyConnection, seed: int, made: Made | N
     for _ in range(2):
         appends_only = lake.chance.random() < 0.5
         read = query.analysis.sources
-        names = lake.chance.sample(read, lake.chance.randint(1, len(read)))
+        names = lake.chance.sample(read, lake.chance.randint(1, min(len(read), most_sources)))
         found = {name: lake.changed(name[-1], appends_only=appends_only) for name in names}
         kinds = {name: kind for name, (kind, _) in found.items()}
         reading = Reading({name: change for name, (_, change) in found.items()})
@@ -280,6 +313,36 @@ def test_states_and_results_are_the_query(connection: duckdb.DuckDBPyConnection,
         assert made == expected, "\n".join([query.made.sql, states.states, states.result])
         found += 1
     assert found > 10
+
+
+_NUMBERED = """(SELECT *, row_number() OVER (PARTITION BY id, day ORDER BY v, q, kind, d, dim, at) AS n
+  FROM lake.main.facts)"""
+_KEYED = [
+    Made(
+        f"SELECT id, day, v, q, kind FROM {_NUMBERED} WHERE n = 1",
+        {"id": "int", "day": "date", "v": "int", "q": "int", "kind": "string"},
+        frozenset({"first of a key"}),
+    ),
+    Made(
+        f"SELECT id, day, q, name FROM {_NUMBERED} f JOIN lake.main.dims d ON d.dim = f.dim WHERE n = 1",
+        {"id": "int", "day": "date", "q": "int", "name": "string"},
+        frozenset({"first of a key, joined"}),
+    ),
+    Made(
+        "SELECT day, count(*) AS n, count(DISTINCT dim) AS dims FROM lake.main.facts GROUP BY day",
+        {"day": "date", "n": "bigint", "dims": "bigint"},
+        frozenset({"distinct of a day"}),
+    ),
+]
+
+
+@pytest.mark.parametrize("made", _KEYED, ids=lambda made: next(iter(made.operators)))
+def test_keys_are_found_in_whatever_partition_they_are(connection: duckdb.DuckDBPyConnection, made: Made) -> None:
+    """A key may be in a partition that was there before, and come in one that was not."""
+    for seed in range(80):
+        one_history(connection, seed, made, most_sources=1)
+    taken = {name for operator, name, _ in covered if operator in made.operators}
+    assert taken & {StrategyName.NEW_KEYS, StrategyName.DELTA}, taken
 
 
 def test_targets_equal_the_full_query(connection: duckdb.DuckDBPyConnection, pytestconfig: pytest.Config) -> None:

@@ -93,6 +93,16 @@ def test_tables_are_replaced(query: str, expected: str) -> None:
             "FROM (SELECT `dims`.`id`, `dims`.`name`, `dims`.`Tags` FROM dims) q",
         ),
         ("SELECT count(*) AS n FROM dims", "SELECT count(*) AS n FROM dims"),
+        # Only whether there are rows counts: no column is read, and none of the inner ones is among the outputs.
+        (
+            "SELECT * FROM dims d WHERE NOT EXISTS (SELECT * FROM dims e WHERE e.id = d.id)",
+            "SELECT `d`.`id`, `d`.`name`, `d`.`Tags` FROM dims d "
+            "WHERE NOT EXISTS (SELECT 1 FROM dims e WHERE e.id = d.id)",
+        ),
+        (
+            "SELECT * FROM dims WHERE id IN (SELECT id FROM dims)",
+            "SELECT `dims`.`id`, `dims`.`name`, `dims`.`Tags` FROM dims WHERE id IN (SELECT id FROM dims)",
+        ),
     ],
 )
 def test_stars_are_expanded(query: str, expected: str) -> None:

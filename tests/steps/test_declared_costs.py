@@ -46,13 +46,18 @@ class Media:
         with self.tables.create_table("db.plays", PLAYS).update_spec() as spec:
             spec.add_identity("day")
 
-    def play(self, *days: date, rows: int = 200, replace_all: bool = False) -> None:
+    def play(self, *days: date, rows: int = 200, replace_all: bool = False, first: int | None = 0) -> None:
+        """``first``: of the seconds; None: they are not known."""
         chance = random.Random(rows)
         noise = [chance.randbytes(32).hex() for _ in range(rows)]
-        values = [range(rows), [number % 50 for number in range(rows)], range(rows), noise]
+        values = [range(rows), [number % 50 for number in range(rows)], self._seconds(first, rows), noise]
         columns = [list(column) * len(days) for column in values] + [[day for day in days for _ in range(rows)]]
         table, found = self.tables.load_table("db.plays"), pa.table(columns, schema=PLAYS)
         (table.overwrite if replace_all else table.append)(found)
+
+    @staticmethod
+    def _seconds(first: int | None, rows: int) -> list[int | None]:
+        return [None] * rows if first is None else list(range(first, first + rows))
 
     def target(self, schema: pa.Schema, rows: pa.Table | None = None, partition: str | None = "day") -> None:
         table = self.tables.create_table("db.target", schema)
@@ -62,8 +67,10 @@ class Media:
         if rows is not None:
             self.tables.load_table("db.target").append(rows)
 
-    def capture(self) -> Capture:
-        changes = self.lake.capture("lake.db.plays", consumer="c", changes="before_after", partitions=True)
+    def capture(self, *ranges: str) -> Capture:
+        changes = self.lake.capture(
+            "lake.db.plays", consumer="c", changes="before_after", partitions=True, ranges=ranges
+        )
         assert changes.capture is not None
         return changes.capture
 
@@ -195,17 +202,70 @@ def test_full_is_never_taken_where_an_increment_is_cheaper(media: Media) -> None
 
 
 def test_if_a_probe_fails_the_next_cheapest_is_taken(media: Media) -> None:
-    latest = """SELECT id, title, seconds, day FROM (
-      SELECT *, row_number() OVER (PARTITION BY id, day ORDER BY seconds, noise) AS n FROM lake.db.plays) WHERE n = 1"""
-    columns = pa.schema([("id", pa.int64()), ("title", pa.int64()), ("seconds", pa.int64()), ("day", pa.date32())])
-    rows = pa.table([list(range(20)), list(range(20)), list(range(20)), DAYS], schema=columns)
-    media.target(columns, rows)
+    latest = LATEST.format("seconds")
+    rows = pa.table([list(range(20)), list(range(20)), list(range(20)), DAYS], schema=LATEST_COLUMNS)
+    media.target(LATEST_COLUMNS, rows)
     media.play(DAYS[3])
     capture = media.capture()
     assert media.refresh(latest, capture, SLOW).strategy is StrategyName.NEW_KEYS
     assert media.refresh(latest, capture, SLOW, has_rows=True).strategy is StrategyName.PARTITIONS
     with pytest.raises(UserError, match="append new keys is not possible: A probe"):
         media.refresh(latest, capture, SLOW, has_rows=True, strategy=StrategyName.NEW_KEYS)
+
+
+LATEST = """SELECT id, title, seconds, day FROM (
+  SELECT *, row_number() OVER (PARTITION BY id, day ORDER BY {}, noise) AS n FROM lake.db.plays) WHERE n = 1"""
+LATEST_COLUMNS = pa.schema([("id", pa.int64()), ("title", pa.int64()), ("seconds", pa.int64()), ("day", pa.date32())])
+
+
+@pytest.mark.parametrize(
+    ("order", "first", "day", "is_later"),
+    [
+        ("seconds", 200, DAYS[3], True),
+        ("seconds ASC NULLS FIRST", 200, DAYS[3], True),
+        # The last one that was there.
+        ("seconds", 199, DAYS[3], False),
+        ("seconds", None, DAYS[3], False),
+        ("seconds NULLS LAST", 200, DAYS[3], False),
+        ("seconds DESC", 200, DAYS[3], False),
+        ("seconds + 0", 200, DAYS[3], False),
+        # Another day has larger ones.
+        ("seconds", 500, DAYS[4], False),
+        ("seconds", 500, DAYS[3], True),
+        ("seconds", 1300, DAYS[4], True),
+    ],
+)
+def test_rows_that_come_last_need_no_probe(
+    media: Media, order: str, first: int | None, day: date, *, is_later: bool
+) -> None:
+    media.target(LATEST_COLUMNS)
+    media.play(DAYS[4], first=1000)
+    media.lake.set_checkpoint("lake.db.plays", consumer="c", to="latest", reprocess=True)
+    media.play(day, first=first)
+    asked: list[str] = []
+
+    def has_rows(query: str) -> bool:
+        asked.append(query)
+        return False
+
+    declared = media.declared(LATEST.format(order), strategy=StrategyName.NEW_KEYS)
+    refresh = declared.refresh(media.capture("seconds"), is_rebuild=False, has_rows=has_rows, past=SLOW)
+    assert (not asked) is is_later
+    assert (refresh.statements[0].count("`target`") == 1) is is_later
+
+
+def test_a_key_may_be_in_a_partition_of_another_name(media: Media) -> None:
+    """Its day was there before, with another title: the partition is new, but not the key."""
+    media.target(LATEST_COLUMNS)
+    with media.tables.load_table("db.plays").update_spec() as spec:
+        spec.add_identity("title")
+    media.play(*DAYS, rows=10, replace_all=True)
+    media.lake.set_checkpoint("lake.db.plays", consumer="c", to="latest", reprocess=True)
+    media.tables.load_table("db.plays").append(pa.table([[0], [77], [0], [""], [DAYS[3]]], schema=PLAYS))
+    capture = media.capture()
+    assert [each["novelty"] for each in capture.tables[0].details["partitions"]] == ["new"]
+    refresh = media.refresh(LATEST.format("seconds"), capture, [], strategy=StrategyName.NEW_KEYS)
+    assert f"WHERE t.`day` = DATE'{DAYS[3]}'" in refresh.statements[0]
 
 
 def test_ranges_leave_out_files_by_their_bounds(media: Media) -> None:

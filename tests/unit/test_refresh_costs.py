@@ -81,11 +81,52 @@ def test_each_strategy_has_a_factor_of_its_own() -> None:
     cost = Cost(2000 * MB, 0)
     assert found.seconds(cost, "touched keys") < 0.5 * found.seconds(cost, "full")
     assert found.seconds(cost, "never taken") == found.seconds(cost)
-    assert set(found.factors) == {"full", "touched keys"}
+    assert {strategy for strategy, _ in found.factors} == {"full", "touched keys"}
 
 
 def test_a_slow_refresh_of_few_bytes_says_nothing_of_its_strategy() -> None:
     past = [PastCost(4_000, 2_000, 1.5, "full"), PastCost(9_000, 1_000, 6.0, "touched keys")]
     found = fitted(past)
     assert found is not None
-    assert found.factors == {"full": 1.0, "touched keys": 1.0}
+    assert found.factors == {("full", ""): 1.0, ("touched keys", ""): 1.0}
+
+
+def test_deletes_are_learned_apart_from_appends() -> None:
+    past = [PastCost(read * MB, 0, REAL.seconds(Cost(read * MB, 0)), "full") for read in (1000, 1200, 3000)]
+    quick = PastCost(100 * MB, 0, 1.2, "delta", "appended")
+    slow = PastCost(100 * MB, 0, 9.0, "delta", "any")
+    found = fitted([slow, quick, *past])
+    assert found is not None
+    cost = Cost(100 * MB, 0)
+    assert found.seconds(cost, "delta", "any") > 5
+    assert found.seconds(cost, "delta", "appended") < 2
+    # What was not tried is expected to be like what was, for the same kind of change.
+    assert found.seconds(cost, "touched keys", "any") > 5
+    assert found.seconds(cost, "touched keys", "appended") < 2
+    assert found.factor("touched keys") is None
+
+
+def test_a_full_refresh_is_tried_again_where_an_increment_takes_nearly_as_long() -> None:
+    """The first run was slow for reasons of its own, and nobody would ever know."""
+    first, slow = PastCost(570 * MB, 800, 7.0, "full"), PastCost(100 * MB, 800, 6.0, "delta", "any")
+    found = fitted([slow, first])
+    assert found is not None
+    assert found.seconds(first, "full", "any") < found.seconds(slow, "delta", "any")
+    quick = fitted([PastCost(100 * MB, 800, 2.0, "delta", "any"), first])
+    assert quick is not None
+    assert quick.seconds(slow, "delta", "any") < quick.seconds(first, "full", "any")
+    known = fitted([PastCost(570 * MB, 800, 6.8, "full", "any"), slow, first])
+    assert known is not None
+    assert known.seconds(slow, "delta", "any") < known.seconds(first, "full", "any")
+
+
+def test_a_strategy_that_was_slow_once_is_tried_again() -> None:
+    full = PastCost(1000 * MB, 0, REAL.seconds(Cost(1000 * MB, 0)), "full")
+    slow = PastCost(100 * MB, 0, 20.0, "delta", "any")
+    expected = []
+    for later in (0, 5, 10, 20, 29):
+        found = fitted([*[full] * later, slow, *[full] * 3])
+        assert found is not None
+        expected.append(found.seconds(slow, "delta", "any"))
+    assert expected == sorted(expected, reverse=True)
+    assert expected[0] > (full.seconds or 0) > expected[-1]

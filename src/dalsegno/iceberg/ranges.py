@@ -36,6 +36,8 @@ class ColumnRange:
     filter: str = EVERYTHING
     #: Of the column, as Iceberg calls it.
     type: str = ""
+    #: Whether a row may have no value.
+    has_nulls: bool = True
 
 
 def column_ranges(
@@ -111,7 +113,7 @@ class _Bounds:
         path = self.layout.column_path(self.field.field_id)
         has_nulls = self.has_nulls and not self.field.required
         condition = range_filter(path, kind, low, high, has_nulls=has_nulls)
-        return ColumnRange(self.name, low, high, filter=condition, type=str(kind))
+        return ColumnRange(self.name, low, high, filter=condition, type=str(kind), has_nulls=has_nulls)
 
     def _widen(self, lower: bytes, upper: bytes) -> None:
         try:

@@ -6,6 +6,7 @@ holds is remembered. Where many files would have to be looked at, the rest is es
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,6 +28,8 @@ _MOST_FILES = 5_000
 _MOST_REMEMBERED = 2_000
 #: How much of a moment such as ``2026-11-15-23`` a unit of time shows.
 _UNIT_LENGTHS = {"year": 4, "month": 7, "day": 10, "hour": 13}
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d")
 
 #: Values of some columns, each as ``Layout.partition`` writes it, and the transform that made it.
 PartitionValue = tuple[Any, str]
@@ -64,9 +67,7 @@ class TableSizes:
         found = looked_at = 0
         unseen: list[Manifest] = []
         budget = _MOST_FILES
-        tests = {
-            spec_id: self._test(spec_id, columns, wanted) for spec_id in {each.spec_id for each in self._manifests}
-        }
+        tests = {spec_id: self._test(spec_id, columns, wanted) for spec_id in self._specs}
         for manifest in self._manifests:
             test = tests[manifest.spec_id]
             if test is None:
@@ -99,6 +100,35 @@ class TableSizes:
                 seen += size
                 found += size * any(_may_overlap(low, high, *span) for span in spans)
         return min(self.total, self.total * found // seen if seen else 0)
+
+    def largest(self, column: str, columns: Sequence[str] = (), wanted: Collection[Values] = ()) -> Any:
+        """The largest value of a column, or more, as people write it; None if it is not known, or takes long to find.
+
+        ``columns``, ``wanted``: only in partitions that may hold any of these combinations of values, if given.
+        """
+        field = next((each for each in self._layout.schema.fields if each.name.lower() == column.lower()), None)
+        if self._snapshot is None or field is None:
+            return None
+        tests = {each: self._test(each, columns, wanted) if columns else None for each in self._specs}
+        read = [
+            each
+            for each in self._manifests
+            if (test := tests[each.spec_id]) is None or test.of_bounds(each) is not False
+        ]
+        files = [_MOST_FILES + 1 if each.live_files is None else each.live_files for each in read]
+        unseen = [
+            number
+            for each, number in zip(read, files, strict=True)
+            if not _is_remembered(f"{each.path}#{field.field_id}")
+        ]
+        if not read or max(files) > _MOST_FILES or sum(unseen) > _MOST_FILES:
+            return None
+        highest = [high for manifest in read for _, _, high in self._bounds(manifest, field)]
+        return max(highest) if highest and all(_is_plain(each, highest[0]) for each in highest) else None
+
+    @property
+    def _specs(self) -> set[int]:
+        return {each.spec_id for each in self._manifests}
 
     def _bounds(self, manifest: Manifest, field: NestedField) -> Sequence[tuple[int, Any, Any]]:
         """Each file's bytes, and the bounds of a column; None if they are not known."""
@@ -194,6 +224,18 @@ class _Test:
     def _said(self, partition: Sequence[Any]) -> tuple[Any, ...]:
         said = list(self._layout.partition(self._spec_id, partition).values())
         return tuple(said[position] for position in self._positions)
+
+
+def is_larger(value: Any, than: Any) -> bool:
+    """Whether a value is larger than another one, both as people write them; False if that is not known."""
+    return _is_plain(value, than) and bool(value > than)
+
+
+def _is_plain(value: Any, other: Any) -> bool:
+    """Whether both are numbers, or moments of years with four digits, which compare as texts do."""
+    if type(value) is int and type(other) is int:
+        return True
+    return all(isinstance(each, str) and _MOMENT.match(each) for each in (value, other))
 
 
 def _may_overlap(low: Any, high: Any, least: Any, most: Any) -> bool:

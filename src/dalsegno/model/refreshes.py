@@ -82,6 +82,8 @@ class Decision:
     query_digest: str
     strategy: str
     why: str
+    #: Whether rows were ``appended`` only, or ``any`` change was made; empty if all was computed anyway.
+    changed: str = ""
     #: What the strategy depends on: checked, or trusted by the author.
     facts: tuple[str, ...] = ()
     considered: tuple[Considered, ...] = ()

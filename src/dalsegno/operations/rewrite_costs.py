@@ -22,11 +22,14 @@ from dalsegno.rewrite import Analysis, Change, Changed, Options, Reading, Table
 from dalsegno.rewrite.checks import Check, checks_for
 from dalsegno.rewrite.facts import Fact
 from dalsegno.rewrite.footprints import joins_of
+from dalsegno.rewrite.ordering import ordering_columns
 from dalsegno.rewrite.ranges import followed_columns
 from dalsegno.rewrite.strategies import strategies_for
 from dalsegno.rewrite.tables import Name
+from dalsegno.steps.declared.changes import partition_columns
 from dalsegno.steps.declared.costs import CostEstimate, SourceState
 from dalsegno.steps.declared.deciding import Costs
+from dalsegno.steps.declared.later_rows import with_later_columns
 from dalsegno.steps.declared.records import past_costs
 from dalsegno.steps.declared.refreshing import needs_trust
 from dalsegno.steps.declared.sources import described
@@ -123,16 +126,16 @@ def _costs(lake: Lake, request: CostRequest, states: Mapping[Name, SourceState],
     kinds = {name: Changed.ANY if change.removed else Changed.APPENDED for name, change in changes.items()}
     known = strategies_for(request.analysis, request.target, kinds, request.options)
     estimate, joins = CostEstimate(request.target, request.stored, states), joins_of(request.analysis)
-    found = estimate.costs(known, Reading(changes), joins)
-    costs = Costs.of(found, fitted(past_costs(lake, request.name)))
+    reading = with_later_columns(Reading(changes), states, ordering_columns(request.analysis))
+    found = estimate.costs(known, reading, joins)
+    changed = max(kinds.values(), key=lambda kind: kind is Changed.ANY)
+    costs = Costs.of(found, fitted(past_costs(lake, request.name)), changed)
     shown = []
     for each in costs.ordered([each for each in known if each.is_possible and not needs_trust(each)]):
         cost = costs.by_strategy[each.name]
         written = None if request.stored is None else cost.bytes_written
         shown.append(StrategyCost(each.name.value, cost.bytes_read, written, cost.seconds))
-    checks = checks_for(
-        request.analysis, request.target, request.facts, Reading(changes), known=frozenset(request.facts)
-    )
+    checks = checks_for(request.analysis, request.target, request.facts, reading, known=frozenset(request.facts))
     return RewriteCosts(
         is_since,
         tuple(_shown(states[name], kind) for name, kind in kinds.items()),
@@ -188,7 +191,16 @@ def _change(state: SourceState) -> Change:
     before = None if state.after_snapshot is None else "before"
     filters = state.details["partition_filter"], state.details["reopened_partition_filter"]
     ranges = {name.lower(): each["filter"] for name, each in state.details["ranges"].items()}
-    return Change("after", "added", removed, before, *filters, removed and "changed", ranges)
+    return Change(
+        "after",
+        "added",
+        removed,
+        before,
+        *filters,
+        removed and "changed",
+        ranges,
+        partitioned_by=partition_columns(state.details, state.table),
+    )
 
 
 def _shown(state: SourceState, kind: Changed) -> SourceChange:

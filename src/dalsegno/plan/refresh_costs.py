@@ -4,8 +4,9 @@ The first refresh of a table is a full one, and one sample cannot tell three num
 guess: a small fixed part, and writing a byte takes twice as long as reading one, but no more than any machine needs for
 it, because a refresh of few bytes takes its time for other reasons. Every further sample counts more than the guess
 does. Errors are relative, since short runs are to be predicted as well as long ones, and a run that was slow for other
-reasons counts less. Bytes tell little of joins and groupings, so each strategy also has a factor, by which its own
-refreshes took longer or shorter than their bytes say.
+reasons counts less. Bytes tell little of joins and groupings, so each strategy also has a factor for each kind of
+change, by which its own refreshes took longer or shorter than that. It fades with time: a strategy that was slow once
+is tried again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ _GUESS_WEIGHT = 0.05
 _OUTLIER = 0.3
 _ROUNDS = 5
 #: How much a strategy counts whose bytes tell the truth, compared with one refresh by it; and the farthest from it.
-_FACTOR_WEIGHT, _MOST_FACTOR = 0.5, 4.0
+_FACTOR_WEIGHT, _MOST_FACTOR = 0.1, 8.0
+#: The strategy of the first run, and how much of its time the next one of that kind takes: Spark had just started, and
+#: tables had to be made. Without this, a full refresh would never be tried again.
+_FIRST, _AGAIN = "full", 0.6
+#: How much of its weight a refresh keeps with each later one.
+_KEPT = 0.92
+#: How long a refresh of fewer bytes takes has other reasons than its strategy.
+_FEW_BYTES = 1_000_000
+#: What stands for every kind of change.
+ANY_CHANGE = ""
 
 _Vector = list[float]
 
@@ -38,6 +48,8 @@ class PastCost(Cost):
     """Of a refresh by a known strategy."""
 
     strategy: str = ""
+    #: The kind of change; ``ANY_CHANGE``: not known, or of no matter.
+    changed: str = ANY_CHANGE
 
 
 @dataclass(frozen=True)
@@ -47,14 +59,21 @@ class Coefficients:
     fixed: float
     per_byte_read: float
     per_byte_written: float
-    #: Strategies that were taken before → how long they take, compared with what their bytes say.
-    factors: Mapping[str, float] = field(default_factory=dict)
+    #: Strategies that were taken before, and for which kind of change → how long they take, compared with the rest.
+    factors: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
-    def seconds(self, cost: Cost, strategy: str = "") -> float:
-        return self.fixed + self.for_bytes(cost) * self.factors.get(strategy, 1.0)
+    def seconds(self, cost: Cost, strategy: str = "", changed: str = ANY_CHANGE) -> float:
+        by_bytes = self.per_byte_read * cost.bytes_read + self.per_byte_written * cost.bytes_written
+        return (self.fixed + by_bytes) * (self.factor(strategy, changed) or 1.0)
 
-    def for_bytes(self, cost: Cost) -> float:
-        return self.per_byte_read * cost.bytes_read + self.per_byte_written * cost.bytes_written
+    def factor(self, strategy: str, changed: str = ANY_CHANGE) -> float | None:
+        """None: neither the strategy nor another one like it was ever taken for such a change."""
+        own = self.factors.get((strategy, changed), self.factors.get((strategy, ANY_CHANGE)))
+        if own is not None or strategy == _FIRST or not changed:
+            return own
+        # If all that were tried were slow, this one is expected to be no better.
+        others = [factor for (name, kind), factor in self.factors.items() if name != _FIRST and kind == changed]
+        return max(min(others), 1.0) if others else None
 
 
 def fitted(costs: Iterable[Cost]) -> Coefficients | None:
@@ -67,19 +86,24 @@ def fitted(costs: Iterable[Cost]) -> Coefficients | None:
     return replace(found, factors=_factors(samples, found))
 
 
-def _factors(samples: Sequence[Cost], found: Coefficients) -> dict[str, float]:
-    ratios: dict[str, list[float]] = {}
-    for each in samples:
+def _factors(samples: Sequence[Cost], found: Coefficients) -> dict[tuple[str, str], float]:
+    ratios: dict[tuple[str, str], list[float]] = {}
+    weights: dict[tuple[str, str], float] = {}
+    for age, each in enumerate(samples):
         if isinstance(each, PastCost) and each.seconds:
-            known, by_bytes = ratios.setdefault(each.strategy, []), found.for_bytes(each)
-            # A refresh of few bytes tells nothing of what bytes cost.
-            if by_bytes > found.fixed:
-                known.append(max((each.seconds - found.fixed) / by_bytes, 1 / _MOST_FACTOR))
+            key = each.strategy, each.changed
+            known = ratios.setdefault(key, [])
+            if each.bytes_read + each.bytes_written >= _FEW_BYTES:
+                ratio = each.seconds / max(found.seconds(each), 1e-9)
+                known.append(min(max(ratio, 1 / _MOST_FACTOR), _MOST_FACTOR))
+                weights[key] = weights.get(key, 0.0) + _KEPT**age
     # The median, so that one slow run among many does not count.
-    return {
-        name: min(_median(each), _MOST_FACTOR) ** (len(each) / (len(each) + _FACTOR_WEIGHT)) if each else 1.0
-        for name, each in ratios.items()
+    factors = {
+        key: _median(each) ** (weights[key] / (weights[key] + _FACTOR_WEIGHT)) if each else 1.0
+        for key, each in ratios.items()
     }
+    is_alone = sum(len(each) for (strategy, _), each in ratios.items() if strategy == _FIRST) == 1
+    return {key: factor * (_AGAIN if is_alone and key[0] == _FIRST else 1) for key, factor in factors.items()}
 
 
 def _fitted(samples: Sequence[Cost], guess: Coefficients) -> Coefficients:

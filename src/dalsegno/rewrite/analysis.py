@@ -25,6 +25,7 @@ from dalsegno.rewrite.relations import (
     blocks_in,
     scans_in,
 )
+from dalsegno.rewrite.scopes import HIDDEN
 from dalsegno.rewrite.tables import Name, Table, quoted, type_of
 from dalsegno.rewrite.texts import Edit, Place, QueryText
 from dalsegno.spark.forms.trees import is_now
@@ -182,10 +183,13 @@ def _star(star: exp.Expr, block: Block) -> tuple[int, int, str]:
     inner = star.this if isinstance(star, exp.Column) else star
     qualifiers = star.parts[:-1] if isinstance(star, exp.Column) else []
     start = min([inner.meta["start"], *(part.meta["start"] for part in qualifiers)])
+    if isinstance(block.node.parent, exp.Exists):
+        # Only whether there are rows counts, so no column has to be read, or compared.
+        return start, inner.meta["end"] + 1, "1"
     wanted = tuple(part.name.lower() for part in qualifiers)
     names = []
     for item in block.items:
-        if wanted and item.qualifier[-len(wanted) :] != wanted:
+        if item.qualifier == HIDDEN or (wanted and item.qualifier[-len(wanted) :] != wanted):
             continue
         prefix = f"{quoted(item.qualifier[-1])}." if item.qualifier[-1] else ""
         written = item.relation.table.columns if isinstance(item.relation, Scan) else item.relation.names

@@ -4,6 +4,9 @@ The query takes one row of each key, by ROW_NUMBER or DISTINCT, and makes rows o
 new in both, the first of its new rows is taken. Of a key that the target has, the first of all rows is either the one
 that it was, or the first of the new ones: if both make the same rows, nothing changes. A probe finds the keys for
 which this is not so; then another strategy is needed.
+
+Where metadata proves that all new rows are numbered after all old ones, as those that are ordered by the time of their
+arrival are, nothing changes for a key that the source had. No probe is needed, and no row of the target.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from dalsegno.rewrite.expressions import conjuncts, sql_of, substituted
 from dalsegno.rewrite.functions import window_function
 from dalsegno.rewrite.keys import NotProven, Whole, carriers, key_of
 from dalsegno.rewrite.linear import linear_below
+from dalsegno.rewrite.ordering import first_in_order
 from dalsegno.rewrite.partitions import EVERYTHING, NOTHING, PassedPartitions, partition_names, passed, quoted_with
 from dalsegno.rewrite.relations import Block, Item, Join, Obstacle, Occurrence, Relation, Scan, scans_in
 from dalsegno.rewrite.tables import Reading, Table, quoted, quoted_list
@@ -47,10 +51,12 @@ class Deduplication:
     key_size: int
     #: Whether each key of the source, and so each row that counts, is numbered: nothing is left out before.
     is_whole: bool
+    #: The column of the read by which rows are numbered first, in lower case; None: another order.
+    order: str | None
 
     def probe(self, reading: Reading) -> str | None:
         """Returns a row if a key that is not new gets other rows."""
-        if self._reopened(reading, quoted_with("")) == NOTHING:
+        if self._is_later(reading) or self._reopened(reading, quoted_with("")) == NOTHING:
             return None
         writer = Writer(self.analysis, self.target, reading)
         columns, new = quoted_list(writer.columns), self._new(writer, self._late(writer, reading))
@@ -90,6 +96,11 @@ class Deduplication:
 
     def statements(self, reading: Reading) -> list[str]:
         writer = Writer(self.analysis, self.target, reading)
+        if self._is_later(reading):
+            return [
+                f"INSERT INTO {writer.name} ({quoted_list(writer.columns)})\n"
+                f"{self._new(writer, self._unseen(writer, reading))}"
+            ]
         there = self._old(writer, reading, self.keys)
         new = self._new(writer, self._added(writer))
         return [
@@ -97,6 +108,26 @@ class Deduplication:
             f"SELECT {self._broadcast(writer, 't')}{quoted_list(writer.columns, 'n.')} FROM (\n{new}\n) n "
             f"LEFT ANTI JOIN ({there}) t ON {self._same('n', 't')}"
         ]
+
+    def _is_later(self, reading: Reading) -> bool:
+        """Whether all new rows are numbered after all rows that the source had with their keys."""
+        name = self.scan.table.name
+        change = reading.changes[name]
+        is_in_reopened = self.through is not None and self.through.are_all(name, change)
+        return self.is_whole and self.order in (change.later | (change.later_in_reopened if is_in_reopened else set()))
+
+    def _unseen(self, writer: Writer, reading: Reading) -> str:
+        """The new rows with keys that the source did not have before."""
+        before = writer.change(self.scan.table.name).before
+        if before is None or self._reopened(reading, quoted_with("")) == NOTHING:
+            return self._added(writer)
+        same = " AND ".join(
+            f"{sql_of(part, 's.')} <=> k.{quoted(key)}" for part, key in zip(self.source_key, self.keys, strict=True)
+        )
+        return (
+            f"(SELECT {self._broadcast(writer, 'k')}s.* FROM {self._added(writer)} s "
+            f"LEFT ANTI JOIN ({self._seen(writer, reading, before)}) k ON {same})"
+        )
 
     def _broadcast(self, writer: Writer, alias: str) -> str:
         return writer.broadcast(alias, is_late=self.through is not None)
@@ -143,10 +174,7 @@ class Deduplication:
 
     def _reopened(self, reading: Reading, column: Callable[[str], str]) -> str:
         """Only partitions that were there before can have keys that were there before."""
-        if self.through is None:
-            return EVERYTHING
-        filters = {name: change.reopened_filter or change.partition_filter for name, change in reading.changes.items()}
-        return self.through.predicate(filters, column)
+        return EVERYTHING if self.through is None else self.through.reopened(reading.changes, column)
 
 
 def deduplication_of(analysis: Analysis, target: Table, scans: Sequence[Scan]) -> Deduplication:
@@ -174,8 +202,10 @@ def deduplication_of(analysis: Analysis, target: Table, scans: Sequence[Scan]) -
             source_key = _source_key(analysis, (*keys, name), scan)
             keys = (*keys, name)
     through = passed(touched_keys(analysis, keys, [scan]), target, aligned=False)
+    numbered = None if is_distinct else first_in_order(last, last.windows[0][1])
+    order = numbered[1].name.lower() if numbered is not None and numbered[0] is scan else None
     return Deduplication(
-        analysis, target, scan, keys, source_key, is_total, is_distinct, through, size, _is_whole(last)
+        analysis, target, scan, keys, source_key, is_total, is_distinct, through, size, _is_whole(last), order
     )
 
 

@@ -131,10 +131,7 @@ WHEN NOT MATCHED{inserting} THEN INSERT ({quoted_list(writer.columns)}) VALUES (
         added = " UNION ALL ".join(
             f"SELECT * FROM (\n{self._values(name, writer, term.relation)}\n)" for term in self._terms(writer)
         )
-        filters = {
-            source: change.reopened_filter or change.partition_filter for source, change in reading.changes.items()
-        }
-        predicate = EVERYTHING if self.through is None else self.through.predicate(filters, quoted_with(""))
+        predicate = EVERYTHING if self.through is None else self.through.reopened(reading.changes, quoted_with(""))
         where = "" if predicate == EVERYTHING else f" WHERE {predicate}"
         before = f"SELECT * FROM (\n{self._values(name, writer, self._before(writer))}\n){where}"
         values = f"SELECT * FROM ({added}) WHERE {_VALUE} IS NOT NULL"

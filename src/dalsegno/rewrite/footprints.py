@@ -137,6 +137,9 @@ def _marked(change: Change, number: int) -> Change:
             for name, condition in change.ranges.items()
             if condition not in _CONSTANTS and not {"'", "\\"} & set(name)
         },
+        partitioned_by=change.partitioned_by,
+        later_in_reopened=change.later_in_reopened,
+        later=change.later,
     )
 
 

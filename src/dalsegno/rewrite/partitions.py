@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dalsegno.rewrite.keys import Direct
-from dalsegno.rewrite.tables import Name, Table, quoted
+from dalsegno.rewrite.tables import Change, Name, Table, quoted
 from dalsegno.rewrite.touching import TouchedKeys
 from dalsegno.spark.statements import Token, tokens_of
 
@@ -30,6 +30,19 @@ class PassedPartitions:
             for name, columns in self.columns.items()
         ]
         return any_of(found)
+
+    def reopened(self, changes: Mapping[Name, Change], column: Callable[[str], str]) -> str:
+        """The same for touched rows that have the output columns of rows that were there before."""
+        filters = {
+            name: (changes[name].reopened_filter if self.are_all(name, changes[name]) else None)
+            or changes[name].partition_filter
+            for name in self.columns
+        }
+        return self.predicate(filters, column)
+
+    def are_all(self, name: Name, change: Change) -> bool:
+        """Whether all of a source's partition columns pass, so that equal rows are in the same partition."""
+        return change.partitioned_by is not None and change.partitioned_by <= {*map(str.lower, self.columns[name])}
 
 
 def any_of(predicates: Sequence[str]) -> str:

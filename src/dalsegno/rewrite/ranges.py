@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from dalsegno.rewrite.analysis import Analysis
 from dalsegno.rewrite.keys import Direct, NotProven, Touch, carriers, key_of
+from dalsegno.rewrite.ordering import orderings
 from dalsegno.rewrite.partitions import EVERYTHING, any_of, renamed
 from dalsegno.rewrite.relations import Item, Relation, Scan, blocks_in
 from dalsegno.rewrite.tables import Name, Reading
@@ -26,7 +27,7 @@ def is_ordered(kind: str | None) -> bool:
 
 
 def followed_columns(analysis: Analysis) -> dict[Name, tuple[str, ...]]:
-    """Source → its columns that are joined by, or handed through to the output, as the table writes them."""
+    """Source → its columns that are joined by, numbered by, or handed through to the output, as it writes them."""
     found: dict[Name, dict[str, None]] = {}
     for scan, expression in _followed(analysis):
         if isinstance(expression, exp.Column) and is_ordered(scan.table.type_of(expression.name)):
@@ -40,6 +41,7 @@ def _followed(analysis: Analysis) -> Iterator[tuple[Scan, exp.Expr]]:
         for edge in block.edges:
             yield from _carried(edge.one, edge.one_side)
             yield from _carried(edge.other, edge.other_side)
+    yield from orderings(analysis)
     for name in analysis.outputs:
         yield from _carried(analysis.root, key_of(analysis.root, [name.lower()])[0])
 

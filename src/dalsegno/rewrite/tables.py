@@ -103,6 +103,13 @@ class Change:
     ranges: Mapping[str, str] = field(default_factory=dict)
     #: How many rows were added to partitions that were there before; None: not known.
     late_rows: int | None = None
+    #: The columns in lower case that decide in which partition a row is; None: not known. Rows that are equal in only
+    #: some of them may be in a partition that was there before, and in one that was not.
+    partitioned_by: frozenset[str] | None = None
+    #: Columns in lower case whose added values are all larger than any value that the table had before in the
+    #: partitions of ``reopened_filter``; no added value is NULL. And those for which this is so in all partitions.
+    later_in_reopened: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
 
 
 def with_columns(relation: str, had: Mapping[str, str], wanted: Mapping[str, str]) -> str:

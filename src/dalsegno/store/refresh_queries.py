@@ -47,6 +47,7 @@ def strategies_taken(connection: Any, target: TableName, workflow_id: str) -> di
 def details_of(decision: Decision) -> dict[str, Any]:
     """What has no column of its own, as JSON."""
     return {
+        "changed": decision.changed,
         "facts": list(decision.facts),
         "considered": [
             {
@@ -176,6 +177,7 @@ def _details(found: Mapping[str, Any]) -> dict[str, Any]:
         for each in found["considered"]
     )
     return {
+        "changed": found["changed"],
         "facts": tuple(found["facts"]),
         "considered": considered,
         "expected_cost": _cost(found["expected_cost"]),

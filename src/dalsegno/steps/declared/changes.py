@@ -8,6 +8,7 @@ from typing import Any
 
 from dalsegno.capture.queries import query_of
 from dalsegno.iceberg.catalogs import LoadedTable
+from dalsegno.iceberg.layout import Layout
 from dalsegno.iceberg.partitions import Novelty
 from dalsegno.model.captures import CapturedTable
 from dalsegno.rewrite.partitions import EVERYTHING
@@ -49,6 +50,7 @@ def change_of(captured: CapturedTable, table: LoadedTable, columns: Collection[s
             *filters,
             ranges=ranges,
             late_rows=_late_rows(details),
+            partitioned_by=partition_columns(details, table),
         )
     both = f"({query_of(_narrowed(captured, columns) if is_as_now else captured, 'spark', lambda _: '')})"
     return Change(
@@ -59,6 +61,7 @@ def change_of(captured: CapturedTable, table: LoadedTable, columns: Collection[s
         *filters,
         changed=changed(both),
         ranges=ranges,
+        partitioned_by=partition_columns(details, table),
     )
 
 
@@ -69,6 +72,23 @@ def _narrowed(captured: CapturedTable, columns: Collection[str]) -> CapturedTabl
         return captured
     incomparable = [name for name in captured.details.get("incomparable", ()) if name in wanted]
     return replace(captured, details={**captured.details, "columns": wanted, "incomparable": incomparable})
+
+
+def partition_columns(details: Mapping[str, Any], table: LoadedTable) -> frozenset[str] | None:
+    """The columns that the touched partitions are made of, in lower case; None if they are not known."""
+    if (partitions := details.get("partitions")) is None:
+        return None
+    layout = Layout(table.metadata, table.metadata.get("current-schema-id", 0))
+    items = [
+        item
+        for spec_id in {each["spec_id"] for each in partitions}
+        for item in layout.specs[spec_id]
+        if not item.is_void
+    ]
+    paths = [layout.column_path(item.source_id) for item in items]
+    return (
+        frozenset(path[0].lower() for path in paths if path) if all(path and len(path) == 1 for path in paths) else None
+    )
 
 
 def _late_rows(details: Mapping[str, Any]) -> int | None:

@@ -82,6 +82,11 @@ class SourceState:
         found = ranges.get(column.lower())
         return None if found is None or found["min"] is None else (found["min"], found["max"])
 
+    def may_be_null(self, column: str) -> bool:
+        """Whether a changed row may have no value."""
+        ranges = {name.lower(): each for name, each in (self.details.get("ranges") or {}).items()}
+        return bool(ranges.get(column.lower(), {}).get("has_nulls", True))
+
     def _fields(self, spec_id: int) -> dict[str, tuple[str, str]]:
         """Each column that a spec keeps, or counts in units of time: the field's name, and its transform."""
         if spec_id not in self._by_spec:

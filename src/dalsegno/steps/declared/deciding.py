@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dalsegno.model.refreshes import Considered, Cost
-from dalsegno.plan.refresh_costs import Coefficients
+from dalsegno.plan.refresh_costs import ANY_CHANGE, Coefficients
 from dalsegno.rewrite.strategy import Strategy, StrategyName
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -30,12 +30,14 @@ class Costs:
     tried: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, found: Mapping[StrategyName, Cost], coefficients: Coefficients | None) -> Costs:
+    def of(
+        cls, found: Mapping[StrategyName, Cost], coefficients: Coefficients | None, changed: str = ANY_CHANGE
+    ) -> Costs:
         """``coefficients``: None if no refresh has shown them."""
         if coefficients is None:
             return cls(found)
-        costs = {name: replace(cost, seconds=coefficients.seconds(cost, name)) for name, cost in found.items()}
-        return cls(costs, frozenset(coefficients.factors))
+        costs = {name: replace(cost, seconds=coefficients.seconds(cost, name, changed)) for name, cost in found.items()}
+        return cls(costs, frozenset(name for name in found if coefficients.factor(name, changed) is not None))
 
     def get(self, name: StrategyName) -> Cost | None:
         return self.by_strategy.get(name)

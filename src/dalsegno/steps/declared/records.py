@@ -35,10 +35,11 @@ def past_costs(lake: Lake, target: TableName, digest: str | None = None) -> list
     Those of its proof come last.
     """
     known = lake.store.refreshes(target, limit=MOST_SAMPLES)
-    own = [(each.strategy, each.cost) for each in known if digest in (None, each.query_digest)]
+    own = [(each.strategy, each.changed, each.cost) for each in known if digest in (None, each.query_digest)]
+    proven = [(strategy, "", cost) for strategy, cost in lake.store.proof_costs(target)]
     return [
-        PastCost(cost.bytes_read, cost.bytes_written, cost.seconds, strategy)
-        for strategy, cost in (*own, *lake.store.proof_costs(target))
+        PastCost(cost.bytes_read, cost.bytes_written, cost.seconds, strategy, changed)
+        for strategy, changed, cost in (*own, *proven)
     ]
 
 
@@ -50,6 +51,7 @@ def decided(declared: Declared, planned: Planned, capture: Capture, masked: Call
         query_digest=declared.digest,
         strategy=planned.strategy.value,
         why=masked(planned.why),
+        changed=planned.changed,
         facts=tuple(map(masked, planned.facts)),
         considered=tuple(replace(each, why=masked(each.why)) for each in planned.considered),
         reads=(

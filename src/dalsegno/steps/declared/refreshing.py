@@ -18,6 +18,7 @@ from dalsegno.rewrite.analysis import Analysis, analyse, expanded
 from dalsegno.rewrite.checks import Check
 from dalsegno.rewrite.facts import FactKind
 from dalsegno.rewrite.footprints import joins_of
+from dalsegno.rewrite.ordering import ordering_columns
 from dalsegno.rewrite.ranges import followed_columns
 from dalsegno.rewrite.stated import with_facts
 from dalsegno.rewrite.strategies import strategies_for
@@ -31,6 +32,7 @@ from dalsegno.steps.declared.costs import CostEstimate, SourceState
 from dalsegno.steps.declared.deciding import Costs, cheapest
 from dalsegno.steps.declared.dimensions import Pinned
 from dalsegno.steps.declared.facts import StatedFacts
+from dalsegno.steps.declared.later_rows import with_later_columns
 from dalsegno.steps.declared.params import DeclaredTable, Policy
 from dalsegno.steps.declared.partitioning import derived_partitions, partition_field, written_partitions
 from dalsegno.steps.declared.sources import (
@@ -64,6 +66,8 @@ class Refresh:
     considered: tuple[Considered, ...] = ()
     #: What it will cost; None if nobody has estimated it.
     expected: Cost | None = None
+    #: What happened to the sources, as ``Changed`` says it; empty if all is computed anyway.
+    changed: str = ""
 
 
 @dataclass(frozen=True)
@@ -171,10 +175,13 @@ class Declared:
             # What held still does, and the next run must know up to where.
             remembered = self._remembered() if self.facts.are_known else []
             return Refresh(StrategyName.APPEND, "No row of a source has changed.", (), (*remembered,))
+        reading = with_later_columns(reading, known_sizes, ordering_columns(self.analysis))
         kinds = {name: Changed.ANY if change.removed else Changed.APPENDED for name, change in reading.changes.items()}
         known = strategies_for(self.analysis, target, kinds, Options(self.table.keys))
-        costs = Costs.of(estimate.costs(known, reading, joins_of(self.analysis)), fitted(past))
-        return self._written(self._chosen(known, reading, has_rows, costs), reading, known, costs)
+        changed = max(kinds.values(), key=lambda kind: kind is Changed.ANY)
+        costs = Costs.of(estimate.costs(known, reading, joins_of(self.analysis)), fitted(past), changed)
+        found = self._written(self._chosen(known, reading, has_rows, costs), reading, known, costs)
+        return replace(found, changed=changed.value)
 
     def full_query(self, capture: Capture) -> str:
         """The SELECT over the sources as they are at the end of a capture."""
