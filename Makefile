@@ -11,8 +11,8 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test prove-changes prove-exact prove-rewrites prove-runs chaos check format lock clean
-.PHONY: bench-capture bench-changes bench-cli bench-declared bench-engine bench-pipeline bench-service bench-spark bench-triggers
+.PHONY: help setup setup-demo demo test prove-changes prove-exact prove-lakes prove-rewrites prove-runs chaos check format lock clean
+.PHONY: bench-capture bench-changes bench-cli bench-declared bench-engine bench-lake bench-pipeline bench-service bench-spark bench-triggers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ prove-changes: setup ## compare captures with the truth on 1,000 random historie
 
 prove-exact: setup ## play thousands of scripts, faults and what people do, and compare targets with the truth (ARGS=...)
 	$(BIN)/python -m pytest tests/exact -n 2 --scenarios 1800 --rest-scenarios 200 $(ARGS)
+
+# Needs Java, Maven, Go and npm; what they install is kept in the cache folder of dalsegno.
+prove-lakes: setup ## try the servers of lakes and clusters that Maven, Go and npm install (ARGS=... goes to pytest)
+	$(BIN)/python -m pytest -n 0 -m prove_lakes $(ARGS)
 
 prove-rewrites: setup ## compare incremental SQL with the full SELECT on 150 random histories of random queries (ARGS=...)
 	$(BIN)/python -m pytest tests/rewrite --rewrites 150 $(ARGS)
@@ -57,6 +61,9 @@ bench-changes: setup ## measure how long it takes to get the rows that a MERGE c
 
 bench-cli: setup ## measure the CPU time of commands, in multiples of import sqlalchemy
 	$(BIN)/python -m benchmarks.cli
+
+bench-lake: setup ## measure captures where each request to the store takes 30 ms; needs Go (ARGS=... goes to it)
+	$(BIN)/python -m benchmarks.lake $(ARGS)
 
 bench-spark: setup ## measure what a Spark SQL step adds to its query
 	$(BIN)/python -m benchmarks.spark_step

@@ -57,6 +57,8 @@ class Manifest:
 
     line: Line
     bytes: int
+    #: Where it was written; tables may know it by another name.
+    path: Path
 
     @property
     def files(self) -> int:
@@ -91,17 +93,18 @@ def lines() -> Writer:
 
 
 def write_manifest(
-    path: Path, data: str, snapshot_id: int, sequence_number: int, files_per_day: Mapping[int, int]
+    path: Path, table: str, snapshot_id: int, sequence_number: int, files_per_day: Mapping[int, int]
 ) -> Manifest:
-    """A manifest of files that a snapshot added; days are counted from 1970, as Iceberg does."""
+    """A manifest of files that a snapshot added to the table at a location; days are counted from 1970."""
     source = random.Random(path.name)  # noqa: S311 - the same every time, not secret
-    filled = [(day, _day(data, snapshot_id, day, files, source)) for day, files in files_per_day.items()]
+    filled = [(day, _day(f"{table}/data", snapshot_id, day, files, source)) for day, files in files_per_day.items()]
     content = entries().file(chain.from_iterable(item.blocks() for _, item in filled))
     path.write_bytes(content)
     # The holes for the number of rows and for the size come first: see _entry.
     rows, size = (sum(item.sums[hole] for _, item in filled) for hole in (0, 1))
-    line = _line(path, len(content), snapshot_id, sequence_number, [day for day, _ in filled])
-    return Manifest(line | {"added_files_count": sum(files_per_day.values()), "added_rows_count": rows}, size)
+    named = f"{table}/metadata/{path.name}"
+    line = _line(named, len(content), snapshot_id, sequence_number, [day for day, _ in filled])
+    return Manifest(line | {"added_files_count": sum(files_per_day.values()), "added_rows_count": rows}, size, path)
 
 
 def write_list(path: Path, encoded: list[bytes], snapshot_id: int, parent_id: int | None, sequence_number: int) -> None:
@@ -115,13 +118,13 @@ def write_list(path: Path, encoded: list[bytes], snapshot_id: int, parent_id: in
 
 
 def rewrite(
-    path: Path, manifests: Sequence[Manifest], snapshot_id: int, sequence_number: int, days: Sequence[int]
+    path: Path, table: str, manifests: Sequence[Manifest], snapshot_id: int, sequence_number: int, days: Sequence[int]
 ) -> Line:
     """The entries of many manifests in one, as a rewrite of manifests leaves them: kept, not added."""
 
     def kept() -> Iterator[dict[str, Any]]:
         for manifest in manifests:
-            with Path(manifest.line["manifest_path"]).open("rb") as stream:
+            with manifest.path.open("rb") as stream:
                 number = manifest.line["sequence_number"]
                 for record in fastavro.reader(stream):
                     assert isinstance(record, dict)
@@ -134,7 +137,7 @@ def rewrite(
     out, writer = io.BytesIO(), entries()
     fastavro.writer(out, writer.schema, kept(), codec="deflate", metadata=dict(writer.metadata))
     path.write_bytes(out.getvalue())
-    return _line(path, len(out.getvalue()), snapshot_id, sequence_number, days) | {
+    return _line(f"{table}/metadata/{path.name}", len(out.getvalue()), snapshot_id, sequence_number, days) | {
         "min_sequence_number": min(manifest.line["sequence_number"] for manifest in manifests),
         "existing_files_count": sum(manifest.files for manifest in manifests),
         "existing_rows_count": sum(manifest.rows for manifest in manifests),
@@ -196,9 +199,9 @@ def _pair(key: int, value: int | bytes) -> dict[str, Any]:
     return {"key": key, "value": value}
 
 
-def _line(path: Path, length: int, snapshot_id: int, sequence_number: int, days: Sequence[int]) -> Line:
+def _line(path: str, length: int, snapshot_id: int, sequence_number: int, days: Sequence[int]) -> Line:
     return {
-        "manifest_path": str(path),
+        "manifest_path": path,
         "manifest_length": length,
         "partition_spec_id": SPEC.spec_id,
         "content": 0,

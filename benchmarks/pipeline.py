@@ -3,8 +3,8 @@
 The pipeline of examples/playback, two stages, on a table with 25 days of history. Then days pass: each brings a day's
 events, of which two in a hundred are late and one in a hundred came before, and every form of the pipeline processes
 it, in turns, on targets of its own, in one warm Spark: a lookback of 14 days, the incremental form, and the incremental
-form by other means. In the end all days are computed anew, and every target is compared with that. Then the incremental
-form alone, with a history 1, 4 and 16 times as long. The last line is JSON.
+form by other means; stage 1 by Flink as well, in a warm Flink. In the end all days are computed anew, and every target
+is compared with that. Then the incremental form alone, with a history 1, 4 and 16 times as long. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks import pipeline_report
+from benchmarks.pipeline_flink import flink_form, warm_flink
 from benchmarks.pipeline_forms import (
     STAGES,
     WORKFLOWS,
@@ -37,6 +39,7 @@ from benchmarks.progress import say, warn_if_busy
 from dalsegno.audit.results import AuditRequest
 from examples.playback.meter import Cost, Meter, event_log_conf
 from examples.playback.place import Place, place
+from tests.lakes.flink import Flink
 
 ROWS, DAYS, RUNS = 64_000_000, 25, 3
 FIRST = date(2026, 1, 1)
@@ -48,7 +51,7 @@ AUDITED = 2
 MEMORY = "6g"
 SPARK = {"spark.sql.shuffle.partitions": "16"}
 #: Forms that begin with a copy of what the incremental form made of the history.
-COPIES = ("lookback", "plain_read", "changelog_view", "streaming")
+COPIES = ("lookback", "plain_read", "changelog_view", "streaming", "flink")
 
 
 @dataclass
@@ -118,11 +121,11 @@ class Lake:
                     f"CURRENT_TIMESTAMP() FROM {read}.snapshots"
                 )
 
-    def is_equal(self, form: str, other: str) -> bool:
+    def is_equal(self, form: str, other: str, stages: Sequence[str] = STAGES) -> bool:
         """Whether two forms' targets hold the same rows: number and hashes of each day's rows."""
         return all(
             self._fingerprints(self.tables.target(form, stage)) == self._fingerprints(self.tables.target(other, stage))
-            for stage in STAGES
+            for stage in stages
         )
 
     def _fingerprints(self, table: str) -> list[dict[str, object]]:
@@ -155,16 +158,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with TemporaryDirectory(prefix="bench-pipeline-", dir=options.folder) as name:
         folder = Path(name).resolve()
         log = folder / "events"
-        with place(folder, {**SPARK, **event_log_conf(log)}, MEMORY) as made:
+        with place(folder, {**SPARK, **event_log_conf(log)}, MEMORY) as made, ExitStack() as stack:
             made.push(*WORKFLOWS)
             meter = Meter(log, made.server.java)
             forms = [] if options.only_growth else options.forms
+            flink = stack.enter_context(warm_flink(made, folder)) if "flink" in forms else None
             if options.warm_up:
                 say("warms up")
-                _simulate(made, meter, "warm", WARM_UP_EVENTS, 24, options.warm_up, forms, folder, Results())
+                _simulate(made, meter, "warm", WARM_UP_EVENTS, 24, options.warm_up, forms, folder, flink, Results())
             if not options.only_growth:
                 events = options.rows // options.days
-                _simulate(made, meter, "media", events, options.days, options.runs, forms, folder, results)
+                _simulate(made, meter, "media", events, options.days, options.runs, forms, folder, flink, results)
             if not options.without_growth:
                 _grow(made, meter, options.growth_events, results)
     if options.only_growth:
@@ -182,6 +186,7 @@ def _simulate(
     runs: int,
     names: Sequence[str],
     folder: Path,
+    flink: Flink | None,
     results: Results,
 ) -> None:
     began = time.perf_counter()
@@ -190,7 +195,7 @@ def _simulate(
     lake.copy_targets(names)
     results.rows = lake.rows(lake.tables.source)
     say(f"{results.rows:,} rows of history, processed once, in {time.perf_counter() - began:.0f} s")
-    forms = _forms(made, lake.tables, names, folder)
+    forms = _forms(made, lake.tables, names, folder, flink)
     for number in range(1, runs + 1):
         day = last + timedelta(number)
         lake.arrive(day, day)
@@ -205,7 +210,8 @@ def _simulate(
         cost = meter.measure(truth.run, stage, day)
         say(f"everything anew  {stage:<6}{cost.wall_seconds:8.1f} s")
     for form in forms:
-        results.right[form.name] = form.name not in results.failures and lake.is_equal(form.name, "full")
+        has_ended = form.name not in results.failures
+        results.right[form.name] = has_ended and lake.is_equal(form.name, "full", form.stages)
         say(f"{form.name:<16} {'equals' if results.right[form.name] else 'DIFFERS from'} a full recomputation")
     _audit(made, lake.tables, results)
     if "lookback" in names:
@@ -225,21 +231,22 @@ def _audit(made: Place, tables: Tables, results: Results) -> None:
         say(f"audit of {AUDITED} days  {stage:<6}{time.perf_counter() - began:8.1f} s   {verdict}")
 
 
-def _forms(made: Place, tables: Tables, names: Sequence[str], folder: Path) -> list[Form]:
+def _forms(made: Place, tables: Tables, names: Sequence[str], folder: Path, flink: Flink | None) -> list[Form]:
     checkpoints, now = folder / f"{tables.prefix}-stream", int(time.time() * 1000)
     makers = {
         "lookback": lambda: lookback(made, tables),
         "plain_read": lambda: plain_read(made, tables),
         "changelog_view": lambda: changelog_view(made, tables),
         "streaming": lambda: streaming(made, tables, checkpoints, now),
+        **({"flink": lambda: flink_form(flink, tables)} if flink else {}),
     }
     return [incremental(made, tables), *(makers[name]() for name in names)]
 
 
 def _measure(form: Form, day: date, meter: Meter, results: Results) -> None:
-    for stage in STAGES:
+    for stage in form.stages:
         try:
-            cost = meter.measure(form.run, stage, day)
+            cost = (form.meter or meter).measure(form.run, stage, day)
         except Exception as error:  # noqa: BLE001 - an alternative that cannot do it is a result as well
             results.failures[form.name] = str(error)
             say(f"{day} {form.name:<16} {stage:<6} failed: {str(error)[:300]}")

@@ -43,8 +43,9 @@ def draw(results: Results, folder: Path) -> None:
 
 
 def _draw_wall(axes: Any, results: Results) -> None:
-    """Seconds a day of each form, stage upon stage."""
-    forms = sorted(results.costs, key=lambda form: results.total(form).wall_seconds)
+    """Seconds a day of each form that runs all stages, stage upon stage."""
+    complete = [form for form, stages in results.costs.items() if set(stages) == set(STAGE_COLOURS)]
+    forms = sorted(complete, key=lambda form: results.total(form).wall_seconds)
     days = max(len(each) for each in results.costs["incremental"].values())
     left = [0.0] * len(forms)
     labels = [NAMES[form] + ("" if results.right.get(form) else " *") for form in forms]

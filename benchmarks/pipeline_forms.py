@@ -11,11 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from examples.playback.place import EXAMPLE, Place
+
+if TYPE_CHECKING:
+    from benchmarks.pipeline_flink import ProcessMeter
 
 STAGES = ("daily", "agg")
 #: Workflows of the example.
@@ -53,6 +56,9 @@ class Form:
     name: str
     #: stage, day → runs it.
     run: Callable[[str, date], object]
+    stages: tuple[str, ...] = STAGES
+    #: Where it does not run in the Spark of the others.
+    meter: ProcessMeter | None = None
 
 
 def lookback(place: Place, tables: Tables) -> Form:

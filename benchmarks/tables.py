@@ -54,6 +54,8 @@ class Builder:
     """Writes one table, snapshot by snapshot."""
 
     folder: Path
+    #: Where readers find that folder.
+    location: str = ""
     raw_snapshots: list[dict[str, Any]] = field(default_factory=list)
     #: The manifests of the newest snapshot, as the lines of its list.
     lines: list[bytes] = field(default_factory=list)
@@ -61,6 +63,7 @@ class Builder:
 
     def __post_init__(self) -> None:
         (self.folder / "metadata").mkdir(parents=True)
+        self.location = self.location or str(self.folder)
 
     @property
     def head(self) -> int:
@@ -91,13 +94,13 @@ class Builder:
         """A snapshot that changes no file, and puts all entries into one manifest."""
         number = len(self.raw_snapshots) + 1
         path = self.folder / "metadata" / f"rewritten-{number}.avro"
-        line: Line = rewrite(path, manifests, _FIRST_ID + number, number, DAYS)
+        line: Line = rewrite(path, self.location, manifests, _FIRST_ID + number, number, DAYS)
         self.lines = [lines().encode(line)]
         self._add_snapshot({"operation": "replace", "manifests-created": 1, "manifests-replaced": len(manifests)})
 
     def register(self, catalog: Catalog, name: str) -> None:
         """Write the metadata file, and make the table appear."""
-        empty = new_table_metadata(SCHEMA, SPEC, UNSORTED_SORT_ORDER, str(self.folder))
+        empty = new_table_metadata(SCHEMA, SPEC, UNSORTED_SORT_ORDER, self.location)
         newest = self.raw_snapshots[-1]
         metadata = json.loads(empty.model_dump_json()) | {
             "last-sequence-number": newest["sequence-number"],
@@ -109,11 +112,11 @@ class Builder:
         }
         path = self.folder / "metadata" / f"00001-{uuid.uuid4()}.metadata.json"
         path.write_text(json.dumps(metadata))
-        catalog.register_table((NAMESPACE, name), str(path))
+        catalog.register_table((NAMESPACE, name), f"{self.location}/metadata/{path.name}")
 
     def _write_manifest(self, number: int, part: int, files_per_day: Mapping[int, int]) -> Manifest:
         path = self.folder / "metadata" / f"{uuid.UUID(int=number)}-m{part}.avro"
-        return write_manifest(path, f"{self.folder}/data", _FIRST_ID + number, number, files_per_day)
+        return write_manifest(path, self.location, _FIRST_ID + number, number, files_per_day)
 
     def _add_snapshot(self, summary: dict[str, Any]) -> None:
         number = len(self.raw_snapshots) + 1
@@ -124,7 +127,7 @@ class Builder:
             "snapshot-id": snapshot_id,
             "sequence-number": number,
             "timestamp-ms": self.started_ms + number * 1000,
-            "manifest-list": str(path),
+            "manifest-list": f"{self.location}/metadata/{path.name}",
             "schema-id": 0,
             "summary": {key: str(value) for key, value in summary.items()},
         }
@@ -152,18 +155,26 @@ def make_late(catalog: Catalog, folder: Path, files: int) -> BenchTable:
     return BenchTable(f"{NAMESPACE}.late", after, builder.head, FILES_LATE)
 
 
-def make_long(catalog: Catalog, folder: Path, *, rewritten: bool) -> BenchTable:
+def make_long(
+    catalog: Catalog,
+    folder: Path,
+    *,
+    rewritten: bool,
+    snapshots: int = SNAPSHOTS,
+    files: int = FILES_PER_SNAPSHOT,
+    location: str = "",
+) -> BenchTable:
     """A table whose range is many appends."""
-    name = "rewritten" if rewritten else "appends"
-    builder = Builder(folder / name)
+    name = f"{'rewritten' if rewritten else 'appends'}_{snapshots}"
+    builder = Builder(folder / name, f"{location}/{name}" if location else "")
     manifests = builder.append(FILES_AT_CHECKPOINT)
     after = builder.head
-    for number in range(SNAPSHOTS):
-        manifests += builder.append(FILES_PER_SNAPSHOT, [DAYS[number * len(DAYS) // SNAPSHOTS]])
+    for number in range(snapshots):
+        manifests += builder.append(files, [DAYS[number * len(DAYS) // snapshots]])
     if rewritten:
         builder.rewrite(manifests)
     builder.register(catalog, name)
-    return BenchTable(f"{NAMESPACE}.{name}", after, builder.head, SNAPSHOTS * FILES_PER_SNAPSHOT)
+    return BenchTable(f"{NAMESPACE}.{name}", after, builder.head, snapshots * files)
 
 
 def manifest_lists(catalog: Catalog, table: BenchTable) -> Sequence[str]:

@@ -17,8 +17,11 @@ lock() {
 
 lock bootstrap --group bootstrap "$@"
 lock build --group build "$@"
-lock dev pyproject.toml --extra spark --extra java --extra notebook --extra postgres --extra server --group dev "$@"
+lock dev pyproject.toml --extra spark --extra java --extra notebook --extra postgres --extra server \
+    --extra hive --extra adls --group dev "$@"
 # The demo takes what development takes, less of it: one set of versions to test and to show.
 lock demo pyproject.toml --extra spark --extra java --extra server --constraint requirements/dev.txt "$@"
 # Only to compare with, in an environment of its own: see benchmarks/beside_dagster.py.
 lock dagster --group dagster "$@"
+# Only the Java of the Trino that make prove-lakes starts: see tests/lakes/trino.py.
+lock trino --group trino "$@"

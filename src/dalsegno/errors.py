@@ -3,6 +3,7 @@
     DalsegnoError
     ├── UserError                  fix the input and try again
     │   ├── SettingsError          the settings file or the environment
+    │   │   └── StorageRefused     an object store refuses: wrong bucket, region, credentials; or a jar is missing
     │   ├── UnknownName            a catalog, table, consumer, workflow, run … that is not there
     │   ├── NotReached             a step that has not begun
     │   ├── Conflict               the state does not allow it: a run that has ended, a key that was used
@@ -60,6 +61,10 @@ class UserError(DalsegnoError):
 
 class SettingsError(UserError):
     """The settings file or the environment is not right."""
+
+
+class StorageRefused(SettingsError):
+    """An object store refuses for a reason that a retry cannot mend."""
 
 
 class UnknownName(UserError):

@@ -19,6 +19,7 @@ from typing import Any
 
 from dalsegno.errors import SettingsError, UnknownName
 from dalsegno.hints import did_you_mean
+from dalsegno.private_files import OWN_FOLDER
 
 FILE_NAME = "dalsegno.toml"
 ENVIRONMENT_PREFIX = "DALSEGNO_"
@@ -118,8 +119,10 @@ class Settings:
     change_namespace: str = "icdc"
     #: How many days a capture is kept and its source history pinned before ``dalsegno clean`` may end it.
     capture_days: int = 7
-    #: How many threads copy manifests.
-    io_threads: int = 8
+    #: How many metadata files are read, copied or written at once.
+    io_threads: int = 32
+    #: How many megabytes of manifest lists and manifests, which never change, are cached on disk; 0: none.
+    metadata_cache_mb: int = 256
     #: What this machine is called, by default its host's name; no two that share a store may have the same.
     machine: str | None = None
     #: How many steps one process runs at the same time.
@@ -168,6 +171,10 @@ class Settings:
     @property
     def capture_lifetime(self) -> timedelta:
         return timedelta(days=self.capture_days)
+
+    @property
+    def metadata_cache_path(self) -> Path:
+        return self.root / OWN_FOLDER / "cache" / "metadata"
 
     @property
     def jobs_path(self) -> Path:

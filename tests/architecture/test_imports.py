@@ -14,7 +14,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # What user code imports stands alone. ``triggers`` itself is the table of kinds; its modules are in other layers.
     frozenset({"hints", "job", "triggers"}),
     frozenset({"errors"}),
-    frozenset({"clock", "file_locks", "private_files"}),
+    frozenset({"clock", "file_locks", "private_files", "storage_problems"}),
     frozenset({"settings", "model", "sel"}),
     frozenset({"plan", "spec"}),
     frozenset({"iceberg", "spark", "store"}),

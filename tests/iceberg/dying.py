@@ -16,14 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from dalsegno import Lake, Settings
+from dalsegno.iceberg.catalogs.glue import GlueCatalog
+from dalsegno.iceberg.catalogs.hive import HiveCatalog
+from dalsegno.iceberg.catalogs.rest import RestCatalog
 from dalsegno.iceberg.catalogs.sql import SqlCatalog
 from dalsegno.iceberg.files import Files
 from dalsegno.store import Store
 from tests.processes import PROCESSES
 
+CATALOGS: list[type] = [SqlCatalog, RestCatalog, GlueCatalog, HiveCatalog]
 LASTING: list[tuple[type, list[str]]] = [
     (Files, ["write", "copy", "delete", "remove_empty_folder"]),
-    (SqlCatalog, ["register", "forget", "create_view", "forget_view", "set_ref", "ensure_namespace"]),
+    *((kind, ["register", "forget", "create_view", "forget_view", "set_ref", "ensure_namespace"]) for kind in CATALOGS),
     (Store, ["record_capture", "mark_ready", "commit", "abandon", "mark_dropped", "move_checkpoint"]),
 ]
 

@@ -5,6 +5,7 @@ The files are written with PyArrow, and committed through Iceberg's own library 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-from tests.iceberg.support import Source
+from tests.iceberg.support import Rows, Source
 
 Row = tuple[Any, ...]
 
@@ -39,15 +40,14 @@ def row_delta(
     schema = source.pyiceberg.schema()
 
     def written(builder: Any, rows: Sequence[Row], columns: Sequence[str]) -> Any:
-        location = table.locationProvider().newDataLocation(f"{uuid4().hex}.parquet").removeprefix("file:")
-        Path(location).parent.mkdir(parents=True, exist_ok=True)
+        location = table.locationProvider().newDataLocation(f"{uuid4().hex}.parquet")
+        path = Path(location.removeprefix("file:"))
+        path.parent.mkdir(parents=True, exist_ok=True)
         fields = schema_to_pyarrow(schema.select(*columns), include_field_ids=True)
         records = [dict(zip(columns, row, strict=True)) for row in rows]
-        parquet.write_table(
-            pa.Table.from_pylist(records, pa.schema([fields.field(name) for name in columns])), location
-        )
+        parquet.write_table(pa.Table.from_pylist(records, pa.schema([fields.field(name) for name in columns])), path)
         builder = builder.withPath(location).withFormat("parquet").withRecordCount(len(rows))
-        builder = builder.withFileSizeInBytes(Path(location).stat().st_size)
+        builder = builder.withFileSizeInBytes(path.stat().st_size)
         return (builder.withPartitionPath(partition) if partition else builder).build()
 
     delta = table.newRowDelta()
@@ -61,3 +61,13 @@ def row_delta(
         equal = jvm.org.apache.iceberg.FileMetadata.deleteFileBuilder(spec).ofEqualityDeletes(ids)
         delta.addDeletes(written(equal, deletes, by))
     delta.commit()
+
+
+def changed_rows(source: Source) -> dict[str, Rows]:
+    """Capture both ends, and commit: the rows by what happened to them."""
+    changes, found = source.capture(changes="before_after", keys=["id"]), dict[str, Rows]()
+    for row, times in source.place.spark_rows(changes.query()).items() if changes else ():
+        found.setdefault(row[-1], Counter())[row[:-1]] += times
+    if changes:
+        changes.commit()
+    return found

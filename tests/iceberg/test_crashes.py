@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from tests.iceberg.dying import (
     commit,
     killed_at,
 )
-from tests.iceberg.support import arrow_rows, files_below, numbered, sqlite_settings
+from tests.iceberg.support import arrow_rows, fresh_name, numbered
+from tests.lakes.catalogs import make_settings, stored_below
 
 SCHEMA = pa.schema([pa.field("id", pa.int32())])
 #: A step that no process comes to.
@@ -32,11 +34,30 @@ NEVER = 1_000_000
 MERGED = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with Lake.open(sqlite_settings(tmp_path, "lake")) as opened:
-        opened.catalog("lake").pyiceberg.create_namespace("db")
+KINDS = ["sqlite", *(pytest.param(kind, marks=pytest.mark.prove_lakes) for kind in ("sqlite on s3", "glue", "hive"))]
+KINDS.append(pytest.param("rest on s3", marks=[pytest.mark.rest, pytest.mark.prove_lakes]))
+
+
+@pytest.fixture(params=KINDS)
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
+    settings = make_settings(request.param, request, tmp_path, "lake")
+    # Servers are shared, so namespaces are each test's own.
+    settings = replace(settings, change_namespace=fresh_name())
+    with Lake.open(settings) as opened:
+        opened.catalog("lake").pyiceberg.create_namespace(namespace_of(opened))
         yield opened
+
+
+@pytest.fixture
+def lake_with_views(lake: Lake) -> Lake:
+    if not lake.catalog("lake").has_views:
+        pytest.skip("a catalog of this type has no views")
+    return lake
+
+
+def namespace_of(lake: Lake) -> str:
+    """Of the source tables."""
+    return f"db_{lake.settings.change_namespace}"
 
 
 def catalog_of(lake: Lake) -> Catalog:
@@ -45,7 +66,7 @@ def catalog_of(lake: Lake) -> Catalog:
 
 def table_with_news(lake: Lake, number: int) -> str:
     """A table with row 1 processed, and rows 2 and 3 to capture, the last from a manifest with older rows in it."""
-    name = f"db.t{number}"
+    name = f"{namespace_of(lake)}.t{number}"
     table = catalog_of(lake).create_table(name, SCHEMA, properties=MERGED)
     for id_ in range(1, 4):
         table.append(pa.table({"id": [id_]}, schema=SCHEMA))
@@ -66,12 +87,19 @@ def views(lake: Lake) -> list[TableName]:
     return lake.catalog("lake").views((lake.settings.change_namespace,))
 
 
-def change_files(lake: Lake) -> set[Path]:
-    return files_below(lake.settings.root / "warehouse" / lake.settings.change_namespace)
+def change_files(lake: Lake) -> set[str]:
+    """All files of change tables, wherever the catalog has put them."""
+    return {path for path in all_files(lake) if f"/{lake.settings.change_namespace}/" in path}
 
 
-def source_files(lake: Lake) -> set[Path]:
-    return files_below(lake.settings.root / "warehouse" / "db", lambda path: "metadata.json" not in path.name)
+def source_files(lake: Lake) -> set[str]:
+    return {path for path in all_files(lake) if "metadata.json" not in path} - change_files(lake)
+
+
+def all_files(lake: Lake) -> set[str]:
+    settings = lake.settings.catalogs["lake"]
+    location = settings.warehouse or str(catalog_of(lake).load_table(f"{namespace_of(lake)}.t0").location())
+    return stored_below(location.partition(namespace_of(lake))[0].rstrip("/"), dict(settings.properties))
 
 
 def deaths(lake: Lake, deed: Deed, log: Path) -> Iterator[tuple[str, str]]:
@@ -112,7 +140,8 @@ def test_killed_while_capturing(lake: Lake, tmp_path: Path) -> None:
         assert lake.capture(name, consumer="c").id == changes.id, done
         assert changes.commit().left_over == (), done
         assert_nothing_is_left(lake, name, done)
-    assert {"before Store.record_capture", "after SqlCatalog.register", "after Store.mark_ready"} <= seen
+    register = f"after {type(lake.catalog('lake')).__name__}.register"
+    assert {"before Store.record_capture", register, "after Store.mark_ready"} <= seen
 
 
 def steps_at(lake: Lake, deed: Deed, name: str, log: Path, words: tuple[str, ...]) -> list[int]:
@@ -124,7 +153,8 @@ def steps_at(lake: Lake, deed: Deed, name: str, log: Path, words: tuple[str, ...
 
 
 @pytest.mark.parametrize("deed", [capture_as_view, capture_both_ends])
-def test_killed_while_making_views(lake: Lake, tmp_path: Path, deed: Callable[[Lake, str], str]) -> None:
+def test_killed_while_making_views(lake_with_views: Lake, tmp_path: Path, deed: Callable[[Lake, str], str]) -> None:
+    lake = lake_with_views
     name, log = table_with_news(lake, 0), tmp_path / "log"
     expected = {""} if deed is capture_as_view else {"_changes"}
     steps = steps_at(lake, deed, name, log, ("create_view", "Store.mark_ready"))
@@ -141,7 +171,8 @@ def test_killed_while_making_views(lake: Lake, tmp_path: Path, deed: Callable[[L
 
 
 @pytest.mark.parametrize("made", [capture_as_view, capture_both_ends])
-def test_killed_while_removing_views(lake: Lake, tmp_path: Path, made: Callable[[Lake, str], str]) -> None:
+def test_killed_while_removing_views(lake_with_views: Lake, tmp_path: Path, made: Callable[[Lake, str], str]) -> None:
+    lake = lake_with_views
     name, log = table_with_news(lake, 0), tmp_path / "log"
     made(lake, name)
     for number, step in enumerate(steps_at(lake, commit, name, log, ("forget_view", "Store.mark_dropped")), start=1):

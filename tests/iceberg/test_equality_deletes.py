@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from dalsegno.plan.forecast import Cost
-from tests.iceberg.row_deltas import row_delta
-from tests.iceberg.support import COPY_ON_WRITE, MERGE_ON_READ, Place, Rows, Source, rows
+from tests.iceberg.row_deltas import changed_rows, row_delta
+from tests.iceberg.support import COPY_ON_WRITE, MERGE_ON_READ, Place, Source, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("version", [2, 3])]
 
@@ -24,21 +23,11 @@ def begun(place: Place, version: int, *, partitioned: str = "", modes: dict[str,
     return source
 
 
-def told(source: Source) -> dict[str, Rows]:
-    """Capture both ends, and commit: the rows by what happened to them."""
-    changes, found = source.capture(changes="before_after", keys=["id"]), dict[str, Rows]()
-    for row, times in source.place.spark_rows(changes.query()).items() if changes else ():
-        found.setdefault(row[-1], Counter())[row[:-1]] += times
-    if changes:
-        changes.commit()
-    return found
-
-
 def test_they_reach_older_files_only(place: Place, version: int) -> None:
     source = begun(place, version)
     row_delta(source, deletes=[(1,), (4,), (9,)])
     source.insert("4, 'd0', 40", "9, 'd0', 90")
-    assert told(source) == {
+    assert changed_rows(source) == {
         "delete": rows((1, "d0", 1)),
         "update_before": rows((4, "d1", 4)),
         "update_after": rows((4, "d0", 40)),
@@ -50,20 +39,20 @@ def test_an_upsert_deletes_and_inserts_in_one_commit(place: Place, version: int)
     source = begun(place, version)
     row_delta(source, deletes=[(2,), (3,), (7,)], inserts=[(2, "d1", 20), (3, "d0", 3), (7, "d0", 7)])
     # The third row was written again as it was.
-    assert told(source) == {
+    assert changed_rows(source) == {
         "update_before": rows((2, "d1", 2)),
         "update_after": rows((2, "d1", 20)),
         "insert": rows((7, "d0", 7)),
     }
     row_delta(source, deletes=[(2,)], inserts=[(2, "d1", 21)])
     row_delta(source, deletes=[(2,)], inserts=[(2, "d1", 22)])
-    assert told(source) == {"update_before": rows((2, "d1", 20)), "update_after": rows((2, "d1", 22))}
+    assert changed_rows(source) == {"update_before": rows((2, "d1", 20)), "update_after": rows((2, "d1", 22))}
 
 
 def test_they_reach_their_own_partition_only(place: Place, version: int) -> None:
     source = begun(place, version, partitioned="day")
     row_delta(source, deletes=[(1,), (2,)], partition="day=d1")
-    assert told(source) == {"delete": rows((2, "d1", 2))}
+    assert changed_rows(source) == {"delete": rows((2, "d1", 2))}
 
 
 def test_without_a_partition_they_reach_every_one(place: Place, version: int) -> None:
@@ -71,27 +60,27 @@ def test_without_a_partition_they_reach_every_one(place: Place, version: int) ->
     source = begun(place, version)
     source.sql("alter table {t} add partition field day")
     source.insert("7, 'd0', 7", "8, 'd1', 8")
-    assert told(source) == {"insert": rows((7, "d0", 7), (8, "d1", 8))}
+    assert changed_rows(source) == {"insert": rows((7, "d0", 7), (8, "d1", 8))}
     row_delta(source, deletes=[(1,), (8,)], spec_id=0)
-    assert told(source) == {"delete": rows((1, "d0", 1), (8, "d1", 8))}
+    assert changed_rows(source) == {"delete": rows((1, "d0", 1), (8, "d1", 8))}
 
 
 def test_several_columns_and_values_that_are_missing(place: Place, version: int) -> None:
     source = begun(place, version)
     source.insert("null, 'd0', 7", "null, 'd1', 8")
-    told(source)
+    changed_rows(source)
     row_delta(source, deletes=[(None, "d0"), (4, "d0"), (5, "d0")], by=["id", "day"])
-    assert told(source) == {"delete": rows((None, "d0", 7), (5, "d0", 5))}
+    assert changed_rows(source) == {"delete": rows((None, "d0", 7), (5, "d0", 5))}
 
 
 @pytest.mark.parametrize("modes", [COPY_ON_WRITE, MERGE_ON_READ], ids=["copy-on-write", "merge-on-read"])
 def test_those_from_before_the_range_apply_at_both_ends(place: Place, version: int, modes: dict[str, str]) -> None:
     source = begun(place, version, modes=modes)
     row_delta(source, deletes=[(1,), (4,)])
-    assert told(source) == {"delete": rows((1, "d0", 1), (4, "d1", 4))}
+    assert changed_rows(source) == {"delete": rows((1, "d0", 1), (4, "d1", 4))}
     source.sql("update {t} set v = 30 where id = 3")
     source.insert("4, 'd1', 44")
-    assert told(source) == {
+    assert changed_rows(source) == {
         "update_before": rows((3, "d0", 3)),
         "update_after": rows((3, "d0", 30)),
         "insert": rows((4, "d1", 44)),
@@ -103,11 +92,11 @@ def test_compaction_applies_and_removes_them(place: Place, version: int) -> None
     row_delta(source, deletes=[(1,)], partition="day=d0")
     compact = f"rewrite_data_files(table => '{source.name}', options => map('rewrite-all', 'true'))"
     place.call(compact)
-    assert told(source) == {"delete": rows((1, "d0", 1))}
+    assert changed_rows(source) == {"delete": rows((1, "d0", 1))}
     row_delta(source, deletes=[(3,)], inserts=[(3, "d0", 33)], partition="day=d0")
-    assert told(source) == {"update_before": rows((3, "d0", 3)), "update_after": rows((3, "d0", 33))}
+    assert changed_rows(source) == {"update_before": rows((3, "d0", 3)), "update_after": rows((3, "d0", 33))}
     place.call(compact)
-    assert told(source) == {}
+    assert changed_rows(source) == {}
 
 
 def test_the_keys_they_name_are_a_table_of_their_own(place: Place, version: int) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from dalsegno import Changes
 from dalsegno.errors import HistoryLost, UnsupportedChange
+from dalsegno.iceberg import manifest_copies
+from dalsegno.iceberg.files import Files
 from dalsegno.model.captures import ChangeKind
 from tests.iceberg.histories import FieldRow, Told, expire
 from tests.iceberg.support import CONSUMER, Place, Rows
@@ -31,8 +33,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def lake(request: pytest.FixtureRequest, seed: int) -> Iterator[Place]:
-    """One that pins, and every third time one that may not."""
+def lake(request: pytest.FixtureRequest, seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """One that pins, and every third time one that may not; every other one as if it were in an object store."""
+    if seed % 2:
+        monkeypatch.setattr(Files, "is_local", False)
+        monkeypatch.setattr(manifest_copies, "MANY", 2)
     yield request.getfixturevalue("place" if seed % 3 else "unpinned")
 
 

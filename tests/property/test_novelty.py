@@ -6,6 +6,7 @@ left out; it must never make a difference.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,8 +91,8 @@ class Past:
                 yield each
 
         before = [each.manifest(number) for number, each in enumerate(self.older)]
-        limit = {} if most is None else {"most_entries": most}
-        found = touched_partitions(self.layout(), entries(self.touched), before, entries_of, **limit)
+        limit = sys.maxsize if most is None else most
+        found = touched_partitions(self.layout(), entries(self.touched), before, entries_of, most_entries=limit)
         return {tuple(each.values.values()): each.novelty for each in found}, looks
 
 

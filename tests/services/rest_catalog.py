@@ -1,22 +1,21 @@
 """Iceberg's own REST catalog for tests: the adapter of Iceberg's tests in front of a JDBC catalog on SQLite.
 
 Iceberg's test server has a `main`, but it listens on every address of the machine. So the same parts are put
-together from here, through Py4J, which also ends the JVM when this process dies, however it dies.
+together from here.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, launch_gateway
+from py4j.java_gateway import JavaGateway, JavaObject
 
-from dalsegno.spark.jars import SQLITE_JDBC, Jar, fetch, ivy_jar
+from dalsegno.spark.jars import SQLITE_JDBC, Jar, fetch
 from dalsegno.spark.java import Java, find_java
+from tests.services.jvm import from_pyspark, running_jvm
 from tests.services.ports import LOOPBACK, free_port
 
 #: The newest release that has the jar with the adapter.
@@ -26,6 +25,9 @@ JARS = [
     Jar("org.eclipse.jetty.ee10", "jetty-ee10-servlet", "12.1.13"),
     Jar.parse(SQLITE_JDBC),
 ]
+S3_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
+#: For files on S3.
+S3_JARS = [Jar("org.apache.iceberg", name, ICEBERG_VERSION) for name in ("iceberg-aws", "iceberg-aws-bundle")]
 #: What Iceberg's core needs from Hadoop is in PySpark already.
 FROM_PYSPARK = ("hadoop-client-api-*", "hadoop-client-runtime-*", "slf4j-api-*")
 
@@ -38,12 +40,15 @@ class RestCatalog:
 
 
 @contextmanager
-def running_rest_catalog(folder: Path) -> Iterator[RestCatalog]:
-    """Serve a new, empty catalog on loopback, with its database and its files in `folder`."""
-    warehouse = (folder / "warehouse").as_uri()
-    with jvm(folder / "server.log") as gateway:
+def running_rest_catalog(
+    folder: Path, warehouse: str | None = None, s3: Mapping[str, str] | None = None
+) -> Iterator[RestCatalog]:
+    """Serve a new, empty catalog on loopback, with its database and, without a warehouse, its files in `folder`."""
+    warehouse = warehouse or (folder / "warehouse").as_uri()
+    with running_jvm(folder / "server.log", class_path(find_java(), on_s3=s3 is not None)) as gateway:
         port = free_port()
-        catalog = jdbc_catalog(gateway, folder / "catalog.db", warehouse)
+        files = {} if s3 is None else {"io-impl": S3_FILE_IO, "client.region": s3["s3.region"], **s3}
+        catalog = jdbc_catalog(gateway, folder / "catalog.db", warehouse, files)
         server = serve(gateway, catalog, port)
         try:
             yield RestCatalog(f"http://{LOOPBACK}:{port}", warehouse)
@@ -52,8 +57,9 @@ def running_rest_catalog(folder: Path) -> Iterator[RestCatalog]:
             catalog.close()
 
 
-def jdbc_catalog(gateway: JavaGateway, database: Path, warehouse: str) -> JavaObject:
+def jdbc_catalog(gateway: JavaGateway, database: Path, warehouse: str, files: Mapping[str, str]) -> JavaObject:
     properties = {
+        **files,
         "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
         "uri": f"jdbc:sqlite:{database}",
         "jdbc.schema-version": "V1",
@@ -77,41 +83,7 @@ def serve(gateway: JavaGateway, catalog: JavaObject, port: int) -> JavaObject:
     return server
 
 
-@contextmanager
-def jvm(log: Path) -> Iterator[JavaGateway]:
-    """A JVM with the server's classes, for as long as the block runs and this process lives."""
-    java = find_java()
-    with log.open("w") as output:
-        port, token, process = launch_gateway(
-            jarpath=str(next(ivy_jar().parent.glob("py4j-*.jar"))),
-            classpath=class_path(java),
-            java_path=str(java.executable),
-            die_on_exit=True,
-            redirect_stdout=output,
-            redirect_stderr=output,
-            # Whoever can talk to the gateway can run anything as this user.
-            enable_auth=True,
-            return_proc=True,
-        )
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
-        try:
-            yield gateway
-        finally:
-            gateway.shutdown()
-            end(process)
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    process.wait()
-    for pipe in [process.stdin, process.stdout]:
-        if pipe is not None:
-            pipe.close()
-
-
-def class_path(java: Java) -> str:
-    jars = fetch(JARS, java, what=f"Iceberg's REST catalog {ICEBERG_VERSION} for tests (about 30 MB)")
-    pyspark = ivy_jar().parent
-    for pattern in FROM_PYSPARK:
-        jars += pyspark.glob(f"{pattern}.jar")
-    return os.pathsep.join(str(path) for path in jars)
+def class_path(java: Java, *, on_s3: bool = False) -> list[Path]:
+    wanted = [*JARS, *(S3_JARS if on_s3 else ())]
+    jars = fetch(wanted, java, what=f"Iceberg's REST catalog {ICEBERG_VERSION} for tests (about 30 MB)")
+    return [*jars, *from_pyspark(*FROM_PYSPARK)]

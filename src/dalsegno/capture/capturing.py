@@ -15,7 +15,7 @@ from typing import Any
 from dalsegno.capture import chosen_names, views
 from dalsegno.capture.context import CaptureContext
 from dalsegno.capture.decisions import Decision, decide, load_checked
-from dalsegno.capture.details import contents_of, describe, look_into, refuse_unreadable
+from dalsegno.capture.details import contents_of, describe, look_into, prefetch_before, refuse_unreadable
 from dalsegno.capture.history_pins import pin
 from dalsegno.capture.renames import follow_rename
 from dalsegno.capture.settling import remove_change_tables
@@ -270,6 +270,8 @@ def _publish(
     source, held = _pin(context, capture, captured, source)
     table = source.table
     history, increment = _recorded_increment(capture, captured, source)
+    if options.partitions is not False:
+        prefetch_before(table.files, history, increment)
     contents = contents_of(table, history, increment, threads)
     if captured.is_view:
         views.refuse_view(catalog, table, history, increment)

@@ -14,10 +14,12 @@ from dalsegno.capture.queries import query_of
 from dalsegno.capture.settling import Committed, abandon, commit
 from dalsegno.capture.views import metadata_location
 from dalsegno.errors import UserError
+from dalsegno.iceberg.object_stores import duckdb_setup, storage_options
 from dalsegno.model.capture_requests import CaptureRequest
 from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment
+from dalsegno.settings import CatalogSettings
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,19 @@ class Changes:
         """
         captured = self._only()
         return query_of(captured, engine, partial(metadata_location, self.context.tables, captured))
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """For ``polars.scan_iceberg``: how the files are reached. It may hold secrets."""
+        return storage_options(self._settings)
+
+    def duckdb_setup(self) -> tuple[str, ...]:
+        """The statements that let DuckDB reach the files, to execute before the query. They may hold secrets."""
+        return duckdb_setup(self._settings, with_secrets=True)
+
+    @property
+    def _settings(self) -> CatalogSettings:
+        return self.context.settings.catalog(self._only().table.catalog)
 
     def report(self) -> dict[str, Any]:
         """The capture, or None, and each table with its range and details: what ``--json`` shows."""

@@ -19,7 +19,7 @@ from dalsegno.iceberg.differences import Side, added_since, touched
 from dalsegno.iceberg.entries import FileEntry, read_entries, taken_entries
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.layout import Layout
-from dalsegno.iceberg.manifests import Manifest, Take, added_by, read_list
+from dalsegno.iceberg.manifests import Manifest, Take, added_by, prefetch, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.iceberg.pins import Pin
 from dalsegno.iceberg.predicates import partition_filters
@@ -115,8 +115,9 @@ def _both_ends(
 ) -> Mapping[Role, Contents]:
     """What differs between the two; at either end the table may hold nothing, as after CREATE OR REPLACE TABLE."""
     layout = Layout(table.metadata, increment.upto.schema_id)
-    last = None if upto is None else read_list(table.files, upto.manifest_list)
     after = history.snapshots.get(increment.after.snapshot_id) if increment.after.snapshot_id is not None else None
+    table.files.prefetch((snapshot.manifest_list, None) for snapshot in (after, upto) if snapshot)
+    last = None if upto is None else read_list(table.files, upto.manifest_list)
     first = None if after is None else read_list(table.files, after.manifest_list)
     known, found = (listed.manifests if listed else () for listed in (first, last))
     line = [snapshot for snapshot, _ in increment.snapshots]
@@ -230,6 +231,8 @@ def look_into(
     def taken(manifest: Manifest) -> Iterable[FileEntry]:
         return taken_entries(table.files, by_path[manifest.path], ids)
 
+    if columns:
+        prefetch(table.files, (take.manifest for take in takes))
     ranges = column_ranges(layout, columns, [take.bounded for take in takes], taken)
     files = sum(take.cost.files or 0 for take in takes)
     if files <= FEW_FILES if options.partitions is None else options.partitions:
@@ -257,9 +260,24 @@ def list_partitions(
     most_entries: int,
 ) -> list[Partition]:
     """The partitions that an increment touches, each new or re-opened."""
+    prefetch(files, (take.manifest for take in takes))
     before = manifests_before(files, history, increment)
     touched = chain.from_iterable(taken_entries(files, take) for take in takes)
-    return touched_partitions(layout, touched, before, partial(read_entries, files), most_entries=most_entries)
+    return touched_partitions(
+        layout,
+        touched,
+        before,
+        partial(read_entries, files),
+        most_entries=most_entries,
+        soon=partial(prefetch, files),
+    )
+
+
+def prefetch_before(files: Files, history: History, increment: Increment) -> None:
+    """Begin to read what tells new partitions from re-opened ones."""
+    snapshot = history.snapshots.get(increment.after.snapshot_id or 0)
+    if snapshot is not None and not (increment.is_full and increment.is_first):
+        files.prefetch([(snapshot.manifest_list, None)])
 
 
 def manifests_before(files: Files, history: History, increment: Increment) -> Sequence[Manifest] | None:

@@ -13,7 +13,7 @@ from dalsegno.capture import capturing, checkpoints, history_pins, settling
 from dalsegno.capture.changes import Changes
 from dalsegno.capture.context import CaptureContext
 from dalsegno.capture.lake_reader import LakeReader
-from dalsegno.capture.queries import query_of
+from dalsegno.capture.queries import Engine, query_of
 from dalsegno.capture.requests import CaptureOptions, capture_request, table_names
 from dalsegno.capture.settling import Cleaned, Committed
 from dalsegno.capture.tables import Tables
@@ -21,8 +21,9 @@ from dalsegno.capture.views import metadata_location
 from dalsegno.clock import Clock, utc_now
 from dalsegno.errors import UserError
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
+from dalsegno.iceberg.object_stores import duckdb_setup
 from dalsegno.iceberg.pins import Pin
-from dalsegno.model.captures import Capture, CaptureState, Checkpoint
+from dalsegno.model.captures import Capture, CapturedTable, CaptureState, Checkpoint
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.settings import Settings
@@ -88,6 +89,17 @@ class Lake(LakeReader):
 
     def query(self, capture_id: str, *, engine: str = "spark", table: str | None = None) -> str:
         """The changed rows of a capture with their ``_change_type``, as a query for an engine."""
+        captured = self._captured(capture_id, table)
+        return query_of(captured, engine, partial(metadata_location, self._tables, captured))
+
+    def query_setup(self, capture_id: str, *, engine: str = "spark", table: str | None = None) -> tuple[str, ...]:
+        """The statements that an engine needs before the query, to reach the files; they hold no secret."""
+        if engine != Engine.DUCKDB:
+            return ()
+        return duckdb_setup(self.settings.catalog(self._captured(capture_id, table).table.catalog))
+
+    def _captured(self, capture_id: str, table: str | None) -> CapturedTable:
+        """The table of a capture that is to be queried."""
         capture = self.store.capture(capture_id)
         if capture.state is not CaptureState.READY:
             raise UserError(f"Capture {capture.id} is {capture.state}, so there is nothing to query.")
@@ -96,7 +108,7 @@ class Lake(LakeReader):
         if len(chosen) != 1:
             names = ", ".join(str(captured.table) for captured in capture.tables)
             raise UserError(f"Capture {capture.id} is of {names}.", hint="Name one of them as 'table'.")
-        return query_of(chosen[0], engine, partial(metadata_location, self._tables, chosen[0]))
+        return chosen[0]
 
     def commit(self, capture_id: str, *others: str) -> Committed:
         """Move the checkpoint to the end of the capture's range, then drop its change tables.

@@ -20,7 +20,7 @@ from dalsegno.iceberg import pins
 from dalsegno.iceberg.change_table import Contents
 from dalsegno.iceberg.entries import FileEntry, read_entries, those_taken
 from dalsegno.iceberg.layout import Layout, UnreadableBound, is_time, read_bound, to_epoch_ms
-from dalsegno.iceberg.manifests import Manifest, Take, read_list
+from dalsegno.iceberg.manifests import Manifest, Take, prefetch, read_list
 from dalsegno.iceberg.partitions import Partition, touched_partitions
 from dalsegno.model.capture_requests import CaptureRequest
 from dalsegno.model.captures import ChangeKind, Mode, Role
@@ -192,7 +192,8 @@ class _TablePlanner:
             return None
         before = manifests_before(self.table.files, self.history, increment)
         entries_of = partial(read_entries, self.table.files)
-        return touched_partitions(self.layout, self._entries(takes), before, entries_of)
+        soon = partial(prefetch, self.table.files)
+        return touched_partitions(self.layout, self._entries(takes), before, entries_of, soon=soon)
 
     def _event_time(self, name: str | None) -> NestedField | None:
         if name is None:
@@ -219,6 +220,7 @@ class _TablePlanner:
         return found
 
     def _entries(self, takes: Sequence[Take]) -> Iterator[FileEntry]:
+        prefetch(self.table.files, (t.manifest for t in takes if t.manifest.path not in self._entries_by_path))
         for take in takes:
             yield from those_taken(take, self._looked_into(take.manifest))
 
@@ -241,6 +243,7 @@ class _TablePlanner:
         if sum(manifest.live_files or 0 for manifest in near) > MANY_FILES:
             return None, f"more than {MANY_FILES:,} files would have to be looked at"
         files = rows = size = 0
+        prefetch(self.table.files, (manifest for manifest in near if manifest.path not in self._entries_by_path))
         for manifest in near:
             for entry in self._looked_into(manifest):
                 newest = _bound(layout, entry, column, entry.upper)

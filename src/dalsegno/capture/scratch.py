@@ -28,6 +28,7 @@ from dalsegno.model.captures import ADDED_FILES, Capture, CapturedTable, Capture
 from dalsegno.model.snapshots import Position, Snapshot
 from dalsegno.model.tables import TableName
 from dalsegno.plan.increments import Increment, increment_between
+from dalsegno.storage_problems import refused
 
 _NAMESPACE = re.compile(r"dalsegno_scratch_(\d{14})_[a-z0-9]+_\d+")
 _NOT_PINNED = Pin(False, "not pinned: a clone is for a while only")
@@ -80,11 +81,14 @@ class Scratch:
         metadata = history_clone.metadata_of(table, at, location, self.context.clock())
         if not keeps_history:
             metadata["snapshots"] = []
-        files, file = catalog.files_at(location), f"{location}/metadata/00000-{metadata['table-uuid']}.metadata.json"
+        file = f"{location}/metadata/00000-{metadata['table-uuid']}.metadata.json"
+        files = catalog.files_of(name, location)
         try:
             files.make_folder(f"{location}/metadata")
             files.write(file, json.dumps(metadata, separators=(",", ":")).encode())
         except OSError as error:
+            if (refusal := refused(error, name.catalog, f"write the metadata of {name}")) is not None:
+                raise refusal from error
             raise PlatformError(f"The metadata of {name} could not be written to {location}: {error}.") from error
         catalog.register(name, file)
         return name
@@ -205,8 +209,7 @@ def _remove(catalog: Catalog, namespace: str) -> Iterator[str]:
                     folders.add(f"{above}/{namespace}")
         for folder in folders:
             files = catalog.files_at(folder)
-            for file in files.list(folder):
-                files.delete(file)
+            files.delete(*files.list(folder))
             files.remove_empty_folder(folder)
         catalog.drop_namespace((namespace,))
     except (DalsegnoError, OSError) as error:

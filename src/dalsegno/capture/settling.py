@@ -140,6 +140,7 @@ def clean(context: CaptureContext) -> Cleaned:
         if not problems:
             dropped.append(capture.id)
     scratch, remaining = remove_left_over(context)
+    _delete_markers(context.tables, every)
     return Cleaned(tuple(abandoned), tuple(dropped), tuple(scratch), (*left_over, *remaining), tuple(kept))
 
 
@@ -168,6 +169,15 @@ def _registered(tables: Tables, captures: Sequence[Capture]) -> set[TableName]:
         catalog = tables.catalog(name)
         found.update(catalog.tables(namespace), catalog.views(namespace))
     return found
+
+
+def _delete_markers(tables: Tables, captures: Sequence[Capture]) -> None:
+    """Delete what stands for folders of change tables in object stores, which an earlier writer left behind."""
+    places = {(c.change_table.catalog, c.location.rpartition("/")[0]) for item in captures for c in item.tables}
+    for catalog, folder in places:
+        # A catalog or a store that is down must not keep the others from being cleaned.
+        with suppress(DalsegnoError, OSError):
+            tables.catalog(catalog).files_at(folder).delete_markers(folder)
 
 
 def _names_of(capture: Capture) -> set[TableName]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dalsegno.capture import missing_tables
 from dalsegno.errors import UnknownName
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable, open_catalog
+from dalsegno.iceberg.files import FileOptions
+from dalsegno.iceberg.metadata_cache import MetadataCache
 from dalsegno.model.tables import TableName
 from dalsegno.settings import Settings
 
@@ -15,6 +17,9 @@ class Tables:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._catalogs: dict[str, Catalog] = {}
+        limit = settings.metadata_cache_mb << 20
+        cache = MetadataCache(settings.metadata_cache_path, limit) if limit else None
+        self._options = FileOptions(settings.io_threads, cache)
 
     def close(self) -> None:
         for catalog in self._catalogs.values():
@@ -22,7 +27,7 @@ class Tables:
 
     def catalog(self, name: str) -> Catalog:
         if name not in self._catalogs:
-            self._catalogs[name] = open_catalog(self.settings.catalog(name))
+            self._catalogs[name] = open_catalog(self.settings.catalog(name), self._options)
         return self._catalogs[name]
 
     def catalog_of(self, table: TableName) -> Catalog:

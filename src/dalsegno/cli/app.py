@@ -291,11 +291,14 @@ def query(
 ) -> None:
     """Print the SQL that returns the changed rows of a capture.
 
-    Each row has a _change_type: insert, update_before, update_after or delete.
+    Each row has a _change_type: insert, update_before, update_after or delete. DuckDB gets the statements first that
+    it needs to reach an object store.
     """
     with opened(settings, as_json=json) as operations:
         sql = operations.captures.query(capture_id, engine=engine, table=table)
-        show({"engine": engine, "sql": sql} if json else sql, str, as_json=json)
+        setup = operations.captures.query_setup(capture_id, engine=engine, table=table)
+        text = "".join(f"{each};\n" for each in setup) + sql
+        show({"engine": engine, "setup": setup, "sql": sql} if json else text, str, as_json=json)
 
 
 @app.command()
@@ -513,7 +516,7 @@ def check_catalogs(
 ) -> None:
     """Check that catalogs work.
 
-    For each catalog: dalsegno can reach it, and list, read, register and pin tables. It uses a table of its own.
+    For each catalog: dalsegno lists and reads tables, then writes, registers, pins and deletes a table of its own.
     """
     with opened(settings, as_json=json) as operations:
         from dalsegno.cli import text  # noqa: PLC0415

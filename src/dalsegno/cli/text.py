@@ -280,12 +280,14 @@ def catalog_reports(found: Sequence[CatalogReport]) -> str:
     lines = []
     for report in found:
         lines.append(f"{report.catalog} ({report.type}): {'works' if report.works else 'does not work'}")
-        lines += [f"  {_yes_or_no(each.works)}  {each.name:<9} {each.says}" for each in report.abilities]
+        lines += [f"  {_tried(each.works)}  {each.name:<11} {each.says}" for each in report.abilities]
     return "\n".join(lines)
 
 
-def _yes_or_no(works: bool) -> str:
-    return paint("yes", "green") if works else f"{paint('NO', 'red')} "
+def _tried(works: bool | None) -> str:
+    if works is None:
+        return "not tried"
+    return paint(f"{'yes':<9}", "green") if works else paint(f"{'NO':<9}", "red")
 
 
 def catalog_tables(found: Sequence[TableName]) -> str:

@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, BinaryIO, cast
 
 import fastavro
@@ -45,8 +46,8 @@ def read(source: BinaryIO, wanted: Wanted | None = None) -> tuple[Format, Iterat
     With some fields alone it takes half of the time.
     """
     header, sync = _read_header(source)
-    schema = json.loads(header["avro.schema"])
-    physical = dict(header) | {"avro.schema": json.dumps(_without_logical_types(schema))}
+    schema, physical_schema = _schemas(header["avro.schema"])
+    physical = dict(header) | {"avro.schema": physical_schema}
     schema = _with_only(schema, wanted)
     records = fastavro.reader(
         cast(Any, _Chained(_header_bytes(physical, sync), source)),
@@ -70,6 +71,13 @@ def write(target: Format, records: Iterable[Record]) -> bytes:
     header, sync = _read_header(out)
     header["avro.schema"] = json.dumps(target.schema)
     return _header_bytes(header, sync) + out.read()
+
+
+@lru_cache(maxsize=64)
+def _schemas(text: str) -> tuple[dict[str, Any], str]:
+    """A schema, and as the decoder gets it. Most manifests of a table have the same; nobody changes it."""
+    schema = json.loads(text)
+    return schema, json.dumps(_without_logical_types(schema))
 
 
 def _with_only(schema: dict[str, Any], wanted: Wanted | None) -> dict[str, Any]:

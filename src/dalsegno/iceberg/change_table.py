@@ -28,12 +28,15 @@ from dalsegno.iceberg import avro
 from dalsegno.iceberg.catalogs import Catalog, LoadedTable
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.history import MAIN, RawMetadata, branch_heads
-from dalsegno.iceberg.manifests import ListField, Manifest, Take, read_list, rewrite, write_list
+from dalsegno.iceberg.layout import Layout
+from dalsegno.iceberg.manifest_copies import Copy, copies_of
+from dalsegno.iceberg.manifests import Take, read_list, write_list
 from dalsegno.iceberg.schemas import all_optional
 from dalsegno.model.captures import Capture, CapturedTable, Role
 from dalsegno.model.snapshots import Position
 from dalsegno.model.tables import TableName
 from dalsegno.plan.forecast import Cost
+from dalsegno.storage_problems import refused
 
 #: Everything else of the source's metadata is left behind: snapshots, references, logs, statistics, keys.
 _CLONED = (
@@ -120,21 +123,24 @@ def publish(
     registers first wins.
     """
     target = Target.of(captured, role)
-    files = catalog.files_at(target.folder)
+    files = catalog.files_of(target.name, target.folder)
     attempt = f"{target.folder}/metadata/{capture.id}-{uuid.uuid4().hex[:12]}"
-    published = _copy_manifests(source.files, files, contents, attempt, threads)
+    layout = Layout(source.metadata, captured.upto.schema_id)
+    with _copying():
+        files.make_folder(f"{target.folder}/metadata")
+        copies = copies_of(source.files, files, layout, contents.takes, attempt, threads)
+    published = replace(contents, takes=tuple(Take(copy.manifest) for copy in copies))
     listed_at = None if contents.format is None else f"{attempt}-snap.avro"
     metadata = _metadata(source.metadata, capture, captured, target, published, listed_at)
     if contents.all_optional:
         metadata |= _optional_schemas(metadata)
     if contents.keys:
         metadata |= _reduced_schema(metadata, contents.keys)
-    with _writing(target):
-        if contents.format is not None and listed_at is not None:
-            header = _list_header(metadata["snapshots"][0])
-            manifests = [take.manifest for take in published.takes]
-            files.write(listed_at, write_list(contents.format, manifests, header=header))
-        files.write(f"{attempt}.metadata.json", json.dumps(metadata, separators=(",", ":")).encode())
+    written = {f"{attempt}.metadata.json": json.dumps(metadata, separators=(",", ":")).encode()}
+    if contents.format is not None and listed_at is not None:
+        header = _list_header(metadata["snapshots"][0])
+        written[listed_at] = write_list(contents.format, [copy.manifest for copy in copies], header=header)
+    _write(source.files, files, target, copies, written, threads)
     for _ in range(_ATTEMPTS):
         if catalog.register(target.name, f"{attempt}.metadata.json"):
             return published
@@ -143,7 +149,9 @@ def publish(
             _delete(files, target, attempt)
             raise _taken(target, metadata["table-uuid"], found)
         if found is not None and is_intact(found, capture.id, captured, role):
-            _delete(files, target, attempt)
+            # A driver that retries says so of its own first attempt, if only the answer to that was lost.
+            if not _is_made_by(found, attempt):
+                _delete(files, target, attempt)
             return replace(published, takes=published_takes(catalog, target.name))
         if found is not None:
             log.warning(
@@ -163,10 +171,9 @@ def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
     for role in () if captured.is_view else captured.tables:
         target = Target.of(captured, role)
         forget(catalog, target.name, capture_id)
-        files = catalog.files_at(target.folder)
-        for location in files.list(target.folder):
-            if location.rpartition("/")[2].startswith(f"{capture_id}-"):
-                files.delete(location)
+        files = catalog.files_of(target.name, target.folder)
+        found = files.list(target.folder)
+        files.delete(*(each for each in found if each.rpartition("/")[2].startswith(f"{capture_id}-")))
         files.remove_empty_folder(target.folder)
 
 
@@ -206,15 +213,14 @@ def has_other_rows(table: LoadedTable, capture_id: str, captured: CapturedTable,
 def forget(catalog: Catalog, name: TableName, capture_id: str) -> None:
     """Drop the catalog's entry of a capture's table, unless the name has passed to another table."""
     try:
-        table = find(catalog, name)
-    except PlatformError as error:
-        if not isinstance(error.__cause__, FileNotFoundError):
-            raise
-        # Somebody has deleted its folder. Then the name of the file must do, which begins with the capture's.
         location = catalog.metadata_location(name)
-        if location.rpartition("/")[2].startswith(f"{capture_id}-"):
-            catalog.forget(name, metadata_location=location)
+    except UnknownName:
         return
+    # Nobody else gives a file such a name. A catalog that moves the file itself leaves its properties as they were.
+    if location.rpartition("/")[2].startswith(f"{capture_id}-"):
+        catalog.forget(name, metadata_location=location)
+        return
+    table = find(catalog, name)
     if table is not None and capture_of(table) == capture_id:
         catalog.forget(name, metadata_location=table.metadata_location)
 
@@ -224,11 +230,15 @@ def _table_uuid(capture_id: str, captured: CapturedTable, target: Target) -> str
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dalsegno:{capture_id}:{captured.table}:{target.role}"))
 
 
+def _is_made_by(table: LoadedTable, attempt: str) -> bool:
+    """Whether a table consists of files that this attempt wrote; a catalog may have moved the first of them."""
+    lists = [str(snapshot["manifest-list"]) for snapshot in table.metadata.get("snapshots", ())]
+    return any(location.startswith(attempt) for location in (table.metadata_location, *lists))
+
+
 def _delete(files: Files, target: Target, attempt: str) -> None:
     """Delete what an attempt wrote that came second."""
-    for location in files.list(target.folder):
-        if location.startswith(attempt):
-            files.delete(location)
+    files.delete(*(location for location in files.list(target.folder) if location.startswith(attempt)))
 
 
 def _taken(target: Target, expected_uuid: str, found: LoadedTable) -> DataError:
@@ -239,34 +249,32 @@ def _taken(target: Target, expected_uuid: str, found: LoadedTable) -> DataError:
     )
 
 
-@contextmanager
-def _writing(target: Target) -> Iterator[None]:
+def _write(
+    source: Files, files: Files, target: Target, copies: Sequence[Copy], written: Mapping[str, bytes], threads: int
+) -> None:
+    """Write all that the table is made of, at once: nobody sees any of it before the table is registered."""
     try:
-        yield
+        with ThreadPoolExecutor(threads) as pool:
+            writing = [pool.submit(files.write, location, content) for location, content in written.items()]
+            copying = [pool.submit(copy.make, source, files) for copy in copies]
+            with _copying():
+                for each in copying:
+                    each.result()
+            for each in writing:
+                each.result()
     except OSError as error:
+        if (refusal := refused(error, target.name.catalog, f"write the metadata of {target.name}")) is not None:
+            raise refusal from error
         raise PlatformError(
             f"The metadata of {target.name} could not be written to {target.folder}: {error}.",
             hint="Check space and rights there, then run the capture again: it goes on with the same range.",
         ) from error
 
 
-def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: str, threads: int) -> Contents:
-    def take(item: tuple[int, Take]) -> Manifest | None:
-        number, wanted = item
-        path = f"{attempt}-m{number}.avro"
-        if wanted.is_whole:
-            source.copy(wanted.manifest.path, path, into=files)
-            return Manifest({**wanted.manifest.values, ListField.PATH: path})
-        rewritten = rewrite(source, wanted.manifest, wanted.wants, as_data=wanted.as_data)
-        if not rewritten.added_files + rewritten.existing_files:
-            return None
-        files.write(path, rewritten.content)
-        return wanted.manifest.reduced(path, rewritten)
-
+@contextmanager
+def _copying() -> Iterator[None]:
     try:
-        files.make_folder(attempt.rpartition("/")[0])
-        with ThreadPoolExecutor(threads) as pool:
-            taken = [Take(manifest) for manifest in pool.map(take, enumerate(contents.takes)) if manifest]
+        yield
     except FileNotFoundError as error:
         raise DataError(
             f"A manifest of the source has vanished while it was captured: {error}.",
@@ -275,7 +283,6 @@ def _copy_manifests(source: Files, files: Files, contents: Contents, attempt: st
         ) from error
     except OSError as error:
         raise PlatformError(f"Manifests could not be copied: {error}.", hint="Run the capture again.") from error
-    return replace(contents, takes=tuple(taken))
 
 
 def _list_header(snapshot: Mapping[str, Any]) -> dict[str, str]:

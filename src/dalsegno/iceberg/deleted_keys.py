@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dalsegno.errors import UnsupportedTable
 from dalsegno.iceberg.differences import EQUALITY_DELETES, read_files
 from dalsegno.iceberg.files import Files
-from dalsegno.iceberg.manifests import ADDED, Take, read_list
+from dalsegno.iceberg.manifests import ADDED, Take, prefetch, read_list
 from dalsegno.model.snapshots import Snapshot
 from dalsegno.plan.forecast import Cost
 
@@ -33,13 +33,20 @@ def deleted_keys(files: Files, snapshots: Sequence[Snapshot]) -> DeletedKeys:
     """What each snapshot's own list names, which stays when compaction applies the deletes and removes the files."""
     takes: list[Take] = []
     keys: set[tuple[int, ...]] = set()
-    for snapshot in snapshots:
-        if not (said := snapshot.count(_COUNT)):
-            continue
-        found = 0
-        for manifest in read_list(files, snapshot.manifest_list).manifests:
-            if manifest.is_data or manifest.added_snapshot_id != snapshot.id:
-                continue
+    deleting = [snapshot for snapshot in snapshots if snapshot.count(_COUNT)]
+    files.prefetch((snapshot.manifest_list, None) for snapshot in deleting)
+    own = {
+        snapshot.id: [
+            manifest
+            for manifest in read_list(files, snapshot.manifest_list).manifests
+            if not manifest.is_data and manifest.added_snapshot_id == snapshot.id
+        ]
+        for snapshot in deleting
+    }
+    prefetch(files, (manifest for manifests in own.values() for manifest in manifests))
+    for snapshot in deleting:
+        said, found = snapshot.count(_COUNT), 0
+        for manifest in own[snapshot.id]:
             entries = [e for e in read_files(files, manifest) if (e.status, e.content) == (ADDED, EQUALITY_DELETES)]
             if entries:
                 counted = Cost.total(entry.cost for entry in entries)

@@ -19,7 +19,17 @@ from typing import Any
 from dalsegno.iceberg.entries import partition_reader
 from dalsegno.iceberg.files import Files
 from dalsegno.iceberg.layout import Layout
-from dalsegno.iceberg.manifests import ADDED, EXISTING, EntryField, ListField, Manifest, Take, data_file_names, opened
+from dalsegno.iceberg.manifests import (
+    ADDED,
+    EXISTING,
+    EntryField,
+    ListField,
+    Manifest,
+    Take,
+    data_file_names,
+    opened,
+    prefetch,
+)
 from dalsegno.iceberg.partitions import PartitionKey, may_hold
 from dalsegno.plan.forecast import Cost
 
@@ -101,6 +111,7 @@ def added_since(
 ) -> Side:
     """The files that are live at the second state and were not at the first, with the delete files that reach them."""
     shared = _paths(before) & _paths(after)
+    prefetch(files, (m for end in (before, after) for m in end if m.is_data and m.path not in shared))
     ends = [[(m, list(_live(files, m))) for m in end if m.is_data and m.path not in shared] for end in (before, after)]
     known = [Counter(entry.identity for _, entries in end for entry in entries) for end in ends]
     _, left_out = _left_out(swaps, *known)
@@ -124,14 +135,13 @@ def touched(
 ) -> tuple[Side, Side]:
     """The two sides of what changed between two states, each given by the manifests that its list names."""
     shared = _paths(before) & _paths(after)
+    prefetch(files, (m for end in (before, after) for m in end if m.path not in shared))
     ends = [[(m, list(_live(files, m))) for m in end if m.path not in shared] for end in (before, after)]
     reach = _Reach.of(layout, *([e for m, entries in end if not m.is_data for e in entries] for end in ends))
     data = [[(m, entries) for m, entries in end if m.is_data] for end in ends]
-    common = [
-        (manifest, [entry for entry in _live(files, manifest) if reach.hits(entry)])
-        for manifest in after
-        if manifest.path in shared and manifest.is_data and reach.may_hit(manifest)
-    ]
+    in_reach = [m for m in after if m.path in shared and m.is_data and reach.may_hit(m)]
+    prefetch(files, in_reach)
+    common = [(m, [entry for entry in _live(files, m) if reach.hits(entry)]) for m in in_reach]
     known = [Counter(entry.identity for _, entries in side for entry in entries) for side in data]
     # Swaps are of a range that kept its delete files: if it did not after all, nothing is left out.
     swapped = _left_out(() if reach.keys else swaps, *known)
@@ -223,7 +233,7 @@ def _live(files: Files, manifest: Manifest) -> Iterator[Entry]:
 
 def read_files(files: Files, manifest: Manifest) -> Iterator[Entry]:
     """Every file that a manifest names, removed ones too."""
-    with opened(files, manifest.path) as (format_, records):
+    with opened(files, manifest.path, length=manifest.length) as (format_, records):
         names, inner = format_.names(), data_file_names(format_)
         partition_of = partition_reader(format_)
         for place, record in enumerate(records):

@@ -42,7 +42,7 @@ class FileEntry:
 
 def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()) -> Iterator[FileEntry]:
     """The live files of a manifest, decoded one by one, with the counts and bounds of some columns, by their ids."""
-    with opened(files, manifest.path) as (format_, records):
+    with opened(files, manifest.path, length=manifest.length) as (format_, records):
         names = format_.names()
         inner = data_file_names(format_)
         status, snapshot_id = names[EntryField.STATUS], names[EntryField.SNAPSHOT_ID]
@@ -73,7 +73,7 @@ def read_entries(files: Files, manifest: Manifest, columns: Collection[int] = ()
 def read_sizes(files: Files, manifest: Manifest) -> Iterator[tuple[tuple[Any, ...], int]]:
     """The partition and the bytes of each live file of a manifest."""
     wanted: avro.Wanted = {EntryField.STATUS: None, EntryField.DATA_FILE: {_PARTITION: None, EntryField.SIZE: None}}
-    with opened(files, manifest.path, wanted) as (format_, records):
+    with opened(files, manifest.path, wanted, manifest.length) as (format_, records):
         names, inner, partition_of = format_.names(), data_file_names(format_), partition_reader(format_)
         status, data_file, size = names[EntryField.STATUS], names[EntryField.DATA_FILE], inner[EntryField.SIZE]
         for record in records:

@@ -84,6 +84,11 @@ class Manifest:
         return str(self.values[ListField.PATH])
 
     @property
+    def length(self) -> int | None:
+        found: int | None = self.values.get(ListField.LENGTH)
+        return found
+
+    @property
     def spec_id(self) -> int:
         return int(self.values[ListField.SPEC_ID])
 
@@ -213,11 +218,11 @@ class Selection:
 
 @contextmanager
 def opened(
-    files: Files, location: str, wanted: avro.Wanted | None = None
+    files: Files, location: str, wanted: avro.Wanted | None = None, length: int | None = None
 ) -> Iterator[tuple[avro.Format, Iterator[avro.Record]]]:
     """A manifest list's or a manifest's format and records; a file that a table names but that is gone is refused."""
     try:
-        with files.reading(location) as stream:
+        with files.reading(location, length) as stream:
             yield avro.read(stream, wanted)
     except FileNotFoundError as error:
         raise DataError(
@@ -225,6 +230,11 @@ def opened(
             hint="Its snapshot expired just now, or somebody deleted the file.",
             actions=[action("See what is left", Verb.PLAN)],
         ) from error
+
+
+def prefetch(files: Files, manifests: Iterable[Manifest]) -> None:
+    """Begin to read manifests that are looked into next."""
+    files.prefetch((manifest.path, manifest.length) for manifest in manifests)
 
 
 def read_list(files: Files, location: str) -> ManifestList:
@@ -322,8 +332,20 @@ def _that_add(snapshot: Snapshot, manifests: Iterable[Manifest]) -> tuple[Manife
 
 
 @dataclass(frozen=True)
+class Kept:
+    """Some of the live files of a manifest; what these inherited is written out."""
+
+    format: avro.Format
+    records: list[avro.Record]
+    added_files: int
+    added_rows: int
+    existing_files: int
+    existing_rows: int
+
+
+@dataclass(frozen=True)
 class Rewritten:
-    """A manifest reduced to some of its live files; what these inherited is written out."""
+    """A manifest reduced to some of its live files."""
 
     content: bytes
     added_files: int
@@ -337,12 +359,28 @@ class Rewritten:
 def rewrite(
     files: Files, manifest: Manifest, wanted: Callable[[int, int, int], bool], *, as_data: bool = False
 ) -> Rewritten:
-    """Keep the live entries of which (status, snapshot that added it, place in the manifest) are wanted.
+    """Keep the live entries of which (status, snapshot that added it, place in the manifest) are wanted."""
+    kept = keep(files, manifest, wanted, as_data=as_data)
+    format_ = kept.format
+    if as_data:
+        format_ = replace(format_, metadata={**format_.metadata, "content": "data"})
+    return Rewritten(
+        content=avro.write(format_, kept.records),
+        added_files=kept.added_files,
+        added_rows=kept.added_rows,
+        existing_files=kept.existing_files,
+        existing_rows=kept.existing_rows,
+        content_kind=_DATA if manifest.is_data or as_data else _DELETES,
+    )
+
+
+def keep(files: Files, manifest: Manifest, wanted: Callable[[int, int, int], bool], *, as_data: bool = False) -> Kept:
+    """The live entries of which (status, snapshot that added it, place in the manifest) are wanted.
 
     Entries inherit their snapshot and sequence numbers from the manifest's line in the list, and their row ids from the
     entries before them: all of that is made explicit, so they mean the same wherever they stand.
     """
-    with opened(files, manifest.path) as (found, records):
+    with opened(files, manifest.path, length=manifest.length) as (found, records):
         next_row_id = manifest.values.get(ListField.FIRST_ROW_ID)
         format_ = found if next_row_id is None else _with_row_ids(found)
         names, inner = format_.names(), data_file_names(format_)
@@ -363,17 +401,7 @@ def rewrite(
                 kept.append(record)
                 files_of[status] += 1
                 rows_of[status] += file[count_name]
-    if as_data:
-        format_ = replace(format_, metadata={**format_.metadata, "content": "data"})
-    kind = _DATA if manifest.is_data or as_data else _DELETES
-    return Rewritten(
-        content=avro.write(format_, kept),
-        added_files=files_of[ADDED],
-        added_rows=rows_of[ADDED],
-        existing_files=files_of[EXISTING],
-        existing_rows=rows_of[EXISTING],
-        content_kind=kind,
-    )
+    return Kept(format_, kept, files_of[ADDED], rows_of[ADDED], files_of[EXISTING], rows_of[EXISTING])
 
 
 def _make_explicit(record: avro.Record, names: Mapping[int, str], manifest: Manifest) -> None:

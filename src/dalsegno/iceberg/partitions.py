@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -21,6 +21,10 @@ from dalsegno.iceberg.values import partition_path
 
 PartitionKey = tuple[int, tuple[Any, ...]]
 EntriesOf = Callable[[Manifest], Iterable[FileEntry]]
+#: Is given manifests that are looked into next.
+Soon = Callable[[Sequence[Manifest]], None]
+#: How many manifests are asked for at once; the first of them may answer for the rest.
+_WAVE = 32
 
 
 class Novelty(StrEnum):
@@ -52,6 +56,7 @@ def touched_partitions(
     entries_of: EntriesOf,
     *,
     most_entries: int = sys.maxsize,
+    soon: Soon = lambda _: None,
 ) -> list[Partition]:
     """The partitions of the entries; ``before`` is what was live at the checkpoint, None if that is not known.
 
@@ -65,7 +70,7 @@ def touched_partitions(
     if before is None:
         novelties = dict.fromkeys(totals, Novelty.UNKNOWN)
     else:
-        novelties = _novelties(layout, list(totals), before, entries_of, most_entries)
+        novelties = _novelties(layout, list(totals), before, entries_of, most_entries, soon)
     found = [
         Partition(key[0], layout.partition(*key), files, rows, size, novelties[key])
         for key, (files, rows, size) in totals.items()
@@ -74,7 +79,12 @@ def touched_partitions(
 
 
 def _novelties(
-    layout: Layout, keys: Sequence[PartitionKey], before: Sequence[Manifest], entries_of: EntriesOf, most: int
+    layout: Layout,
+    keys: Sequence[PartitionKey],
+    before: Sequence[Manifest],
+    entries_of: EntriesOf,
+    most: int,
+    soon: Soon,
 ) -> dict[PartitionKey, Novelty]:
     live = [
         (manifest, _spans(layout, manifest)) for manifest in before if manifest.is_data and manifest.live_files != 0
@@ -85,12 +95,10 @@ def _novelties(
         if manifest.only_live:
             touched = (key for key in keys if key[0] == manifest.spec_id and _is_at_end(spans, key[1]))
             found |= dict.fromkeys(touched, Novelty.REOPENED)
-    for manifest, spans in live:
-        doubtful = {
-            key
-            for key, novelty in found.items()
-            if novelty is not Novelty.REOPENED and key[0] == manifest.spec_id and _may_hold(spans, key[1])
-        }
+    for number, (manifest, spans) in enumerate(live):
+        if most and number % _WAVE == 0:
+            soon([each for each, its_spans in live[number : number + _WAVE] if _doubtful(found, each, its_spans)])
+        doubtful = _doubtful(found, manifest, spans)
         for entry in islice(entries_of(manifest), most) if doubtful else ():
             most -= 1
             key = (entry.spec_id, entry.partition)
@@ -102,6 +110,15 @@ def _novelties(
         if not most:
             found |= dict.fromkeys(doubtful, Novelty.UNKNOWN)
     return found
+
+
+def _doubtful(found: Mapping[PartitionKey, Novelty], manifest: Manifest, spans: Sequence[_Span]) -> set[PartitionKey]:
+    """The partitions not known to be re-opened that a manifest may hold files of."""
+    return {
+        key
+        for key, novelty in found.items()
+        if novelty is not Novelty.REOPENED and key[0] == manifest.spec_id and _may_hold(spans, key[1])
+    }
 
 
 def may_hold(layout: Layout, manifest: Manifest, values: Sequence[Any]) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice, takewhile
 
-from dalsegno.errors import PlatformError
+from dalsegno.errors import PlatformError, StorageRefused
 from dalsegno.iceberg.catalogs import Catalog, ConcurrentChange, LoadedTable, Ref
 from dalsegno.model.snapshots import History, Position
 
@@ -118,6 +118,6 @@ def _write(
             return catalog.set_ref(table, ref_name, ref), held
         except ConcurrentChange:
             table = catalog.load(table.name)
-        except (PlatformError, NotImplementedError) as error:
+        except (PlatformError, StorageRefused, NotImplementedError) as error:
             return table, Pin(False, f"not pinned: {error}")
     return table, Pin(False, f"not pinned: {table.name} was changed by others {_ATTEMPTS} times in a row")

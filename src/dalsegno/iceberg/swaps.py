@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from dalsegno.iceberg.differences import Entry, Swap, read_files
 from dalsegno.iceberg.files import Files
-from dalsegno.iceberg.manifests import ADDED, DELETED, read_list
+from dalsegno.iceberg.manifests import ADDED, DELETED, prefetch, read_list
 from dalsegno.iceberg.partitions import PartitionKey
 from dalsegno.model.snapshots import Operation, Snapshot
 
@@ -22,7 +22,9 @@ def swaps_between(files: Files, after: Snapshot, line: Sequence[Snapshot]) -> tu
     """What was swapped by the snapshots that lead from one state to another, each the next one's parent."""
     if not _keeps_deletes(after, line):
         return ()
-    return tuple(swap for snapshot in line if snapshot.operation is Operation.REPLACE for swap in _by(files, snapshot))
+    replacing = [snapshot for snapshot in line if snapshot.operation is Operation.REPLACE]
+    files.prefetch((snapshot.manifest_list, None) for snapshot in replacing)
+    return tuple(swap for snapshot in replacing for swap in _by(files, snapshot))
 
 
 def _keeps_deletes(after: Snapshot, line: Sequence[Snapshot]) -> bool:
@@ -38,6 +40,7 @@ def _keeps_deletes(after: Snapshot, line: Sequence[Snapshot]) -> bool:
 
 def _by(files: Files, snapshot: Snapshot) -> Iterator[Swap]:
     own = [m for m in read_list(files, snapshot.manifest_list).manifests if m.added_snapshot_id == snapshot.id]
+    prefetch(files, (manifest for manifest in own if manifest.is_data))
     entries = [entry for manifest in own if manifest.is_data for entry in read_files(files, manifest)]
     removed = [entry for entry in entries if entry.status == DELETED]
     added = [entry for entry in entries if entry.status == ADDED]

@@ -89,11 +89,14 @@ def remove(catalog: Catalog, capture_id: str, captured: CapturedTable) -> None:
         return
     for name, folder in captured.views.items():
         forget(catalog, name, capture_id)
-        files = catalog.files_at(folder)
-        for location in files.list(folder):
-            file_name = location.rpartition("/")[2]
-            if file_name.startswith(f"{capture_id}-") or file_name.endswith(_WRITTEN_BY_SERVERS):
-                files.delete(location)
+        files = catalog.files_of(name, folder)
+        names = {location: location.rpartition("/")[2] for location in files.list(folder)}
+        ours = (
+            location
+            for location, file_name in names.items()
+            if file_name.startswith(f"{capture_id}-") or file_name.endswith(_WRITTEN_BY_SERVERS)
+        )
+        files.delete(*ours)
         files.remove_empty_folder(folder)
 
 

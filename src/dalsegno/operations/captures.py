@@ -81,6 +81,10 @@ class Captures:
         """The changed rows of a capture with their ``_change_type``, as a query for an engine."""
         return self._context.lake.query(capture_id, engine=engine, table=table)
 
+    def query_setup(self, capture_id: str, *, engine: str = "spark", table: str | None = None) -> tuple[str, ...]:
+        """The statements that an engine needs before the query, to reach the files; they hold no secret."""
+        return self._context.lake.query_setup(capture_id, engine=engine, table=table)
+
     def work(self, capture_id: str) -> tuple[WorkUnit, ...]:
         """What steps have written behind a capture, oldest first."""
         from dalsegno.operations.resolving import work_behind  # noqa: PLC0415 - slow import

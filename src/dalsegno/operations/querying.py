@@ -15,7 +15,7 @@ from dalsegno.spark.failures import explained
 from dalsegno.spark.forms import Effect, form_of
 from dalsegno.spark.statements import statements
 from dalsegno.steps.spark.rows import plain_value
-from dalsegno.steps.spark.sessions import opened_for
+from dalsegno.steps.spark.sessions import check_stores, opened_for
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ def query(settings: Settings, sql: str, *, limit: int, say: Callable[[str], None
             hint="Put a statement that writes into a Spark step of a workflow.",
             actions=[action("Then run it", Verb.RUN)],
         )
+    check_stores(settings, [statement])
     session = opened_for(settings, f"query-{uuid4().hex}", say)
     try:
         found = session.execute(statement, limit + 1)

@@ -81,6 +81,7 @@ READS = frozenset(
         "captures.list",
         "captures.plan",
         "captures.query",
+        "captures.query_setup",
         "captures.work",
         "checkpoints.list",
         "checkpoints.get",

@@ -10,6 +10,7 @@ and `import dalsegno` stays quick where PySpark is not installed.
 - `connect` opens sessions of a Spark Connect server, and interrupts them; `operations` are what is executed there, for
   any process to find again; `endings` ends sessions after a while; `failures` tells what went wrong there.
 - `statements` says where a SQL statement ends.
-- `submit` is the command line of `spark-submit`; `submitted_sql` is the driver of SQL that is submitted.
+- `submit` is the command line of `spark-submit`; `submitted_sql` is the driver of SQL that is submitted; `yarn` finds
+  applications there and ends them; `submission_failures` says why a cluster refused one.
 - `cache` is the folder where all that is fetched or written for reuse lives.
 """

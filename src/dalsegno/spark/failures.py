@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dalsegno.hints import Verb, action, as_sentence
 from dalsegno.model.outcomes import FailureKind
+from dalsegno.storage_problems import advice_for, storage_problem
 
 #: Classes of SQLSTATE that do not speak of the statement: connections, conflicts, resources, the system.
 _PLATFORM_STATES = ("08", "40", "53", "57", "58", "XX")
@@ -26,6 +27,8 @@ _PLATFORM_WORDS = (
     "ServiceUnavailableException",
     "java.net.",
 )
+#: Classes of SQLSTATE that wrap what a file system said.
+_FILE_STATES = ("KD", "XX")
 _CANCELLED = "OPERATION_CANCELED"
 _SYNTAX = "PARSE_SYNTAX_ERROR"
 #: What the client raises where Spark could not read or resolve a statement.
@@ -62,19 +65,22 @@ def explained(error: Exception) -> Failure:
     if not condition and status in _PLATFORM_STATUSES:
         message = f"The Spark server cannot be used: {status}{_detail(text)}."
         return Failure(FailureKind.PLATFORM, message, as_sentence(action("See whether it runs", Verb.SHOW_SPARK)), text)
+    first = text.partition("\n")[0] or type(error).__name__
     is_platform = (
         condition.startswith(_PLATFORM_CONDITIONS)
         or state.startswith(_PLATFORM_STATES)
         or (not state and any(word in text for word in _PLATFORM_WORDS))
     )
-    is_certain = state.startswith(_FATAL_STATE) or condition.startswith(_FATAL_CONDITIONS)
+    # A statement that Spark objects to may quote anything.
+    problem = storage_problem(text) if not state or state.startswith(_FILE_STATES) else None
+    is_certain = problem is not None or state.startswith(_FATAL_STATE) or condition.startswith(_FATAL_CONDITIONS)
     return Failure(
         FailureKind.FATAL if is_certain else FailureKind.PLATFORM if is_platform else FailureKind.USER,
-        text.partition("\n")[0] or type(error).__name__,
-        _HINTS.get(condition.partition(".")[0]),
+        first if problem is None else f"{problem.problem.capitalize()}. Spark says: {first}",
+        _HINTS.get(condition.partition(".")[0]) if problem is None else advice_for(problem, None),
         text,
         is_interruption=condition == _CANCELLED,
-        is_refused=is_certain and type(error).__name__ in _REFUSALS,
+        is_refused=is_certain and problem is None and type(error).__name__ in _REFUSALS,
         is_syntax=condition == _SYNTAX,
     )
 

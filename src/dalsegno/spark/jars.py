@@ -19,7 +19,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -39,13 +39,34 @@ ICEBERG_RUNTIMES = {"4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.53.4.0"
 POSTGRES_JDBC = "org.postgresql:postgresql:42.7.14"
 
+#: What Iceberg's classes for object stores need, by the class that a catalog names as ``io-impl``. They hold the
+#: cloud's own libraries, so an older one serves; Google's and Azure's newest are older.
+BUNDLES = {
+    "org.apache.iceberg.aws.s3.S3FileIO": "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
+    "org.apache.iceberg.gcp.gcs.GCSFileIO": "org.apache.iceberg:iceberg-gcp-bundle:1.11.0",
+    "org.apache.iceberg.azure.adlsv2.ADLSFileIO": "org.apache.iceberg:iceberg-azure-bundle:1.10.0",
+}
+_AWS, _GCP, _AZURE = BUNDLES.values()
+#: How properties of a catalog, and addresses in them, begin that speak of a store.
+_BUNDLES_BY_BEGINNING = {
+    **dict.fromkeys(("s3.", "client.", "glue.", "rest.sig", "s3://", "s3a://", "s3n://"), _AWS),
+    **dict.fromkeys(("gcs.", "gs://"), _GCP),
+    **dict.fromkeys(("adls.", "abfs://", "abfss://", "wasb://", "wasbs://"), _AZURE),
+}
+
 #: Of the jars above and of all that they need, as Maven Central publishes them. A test asks for those that are missing.
 CHECKSUMS = {
     ICEBERG_RUNTIMES["4.1"]: "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
     SQLITE_JDBC: "bcb1f51e36f940867e83342f9efbf5968ac44a6bef4d397bb4af7b17b45cd2fb",
     POSTGRES_JDBC: "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c",
+    _AWS: "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+    _GCP: "d9248fc76d94d232e153bf760631229cd3b7c6bc3b20f47d4b2caffe011a8a2f",
+    _AZURE: "f143be94b94bb380e76d1c45ee9a63e143f4a7f813c6aa1ed72f5bfd44f52d05",
     "org.checkerframework:checker-qual:3.55.1": "857658c8bdcbff794949a8d9922f88d63ee3751c203c7cd7d21ea97f9e745288",
 }
+#: A catalog with files in several stores, or a REST catalog, chooses by the address of each file.
+_RESOLVING = "org.apache.iceberg.io.ResolvingFileIO"
+_CATALOG_PROPERTY = re.compile(r"spark\.sql\.catalog\.(\w+)\.(.+)")
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
 #: What every Spark has: a second version on the class path breaks it.
@@ -91,6 +112,26 @@ def iceberg_runtime(spark_version: str) -> str:
             hint="Type: pip install 'pyspark>=4.1.3,<4.2'",
         )
     return ICEBERG_RUNTIMES[line]
+
+
+def bundles(conf: Mapping[str, str]) -> list[str]:
+    """The coordinates of the bundles for the object stores that catalogs in Spark's configuration use."""
+    catalogs: dict[str, dict[str, str]] = {}
+    for key, value in conf.items():
+        if match := _CATALOG_PROPERTY.fullmatch(key):
+            catalogs.setdefault(match[1], {})[match[2]] = value
+    found: dict[str, None] = {}
+    for properties in catalogs.values():
+        named = properties.get("io-impl")
+        if named is not None and named != _RESOLVING:
+            found |= dict.fromkeys(filter(None, [BUNDLES.get(named)]))
+            continue
+        for name, value in properties.items():
+            found |= {each: None for word, each in _BUNDLES_BY_BEGINNING.items() if name.startswith(word)}
+            found |= {
+                each: None for word, each in _BUNDLES_BY_BEGINNING.items() if "://" in word and value.startswith(word)
+            }
+    return sorted(found)
 
 
 def fetch(jars: Iterable[Jar], java: Java, *, what: str, progress: TextIO | None = None) -> list[Path]:

@@ -32,7 +32,7 @@ from dalsegno.file_locks import is_held
 from dalsegno.hints import Verb, action
 from dalsegno.private_files import OWN_FOLDER, make_private_folder
 from dalsegno.spark.cache import locked
-from dalsegno.spark.jars import POSTGRES_JDBC, SQLITE_JDBC
+from dalsegno.spark.jars import POSTGRES_JDBC, SQLITE_JDBC, bundles
 from dalsegno.spark.session import defaults, installed_spark, runtime, spark_environment
 
 LOCK, KEEPER_LOCK, STATE, LEASE, LOG = "lock", "keeper.lock", "server.json", "lease", "log"
@@ -83,6 +83,7 @@ class LocalServer:
         memory: str,
         idle_minutes: float,
         environment: Mapping[str, str] | None = None,
+        credentials: Mapping[str, str] | None = None,
     ) -> None:
         self._root = root
         self._conf = dict(conf)
@@ -90,6 +91,8 @@ class LocalServer:
         self._idle_seconds = idle_minutes * 60
         #: What the server sees, and with it whoever executes SQL there.
         self._environment = os.environ if environment is None else environment
+        #: Variables among them with which object stores are reached. Java reads them once: others need another server.
+        self._credentials = dict(credentials or {})
         self.folder = servers_folder(root) / self._fingerprint()
 
     def running(self) -> Server | None:
@@ -115,12 +118,12 @@ class LocalServer:
         (self.folder / LEASE).touch(mode=0o600)
 
     def _fingerprint(self) -> str:
-        parts = [self._conf, self._memory, installed_spark(), sys.executable]
+        parts = [self._conf, self._memory, installed_spark(), sys.executable, self._credentials]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
 
     def _start_keeper(self) -> None:
         conf = dict(self._conf)
-        java, jars = runtime([*jdbc_drivers(conf), *taken_packages(conf)])
+        java, jars = runtime([*catalog_packages(conf), *taken_packages(conf)])
         order = {
             "conf": defaults(jars, os.cpu_count() or 2)
             | {"spark.master": "local[*]", "spark.app.name": "dalsegno", "spark.driver.memory": self._memory}
@@ -218,9 +221,10 @@ def taken_packages(conf: dict[str, str]) -> list[str]:
     return [name.strip() for name in conf.pop(_PACKAGES, "").split(",") if name.strip()]
 
 
-def jdbc_drivers(conf: Mapping[str, str]) -> list[str]:
-    """The drivers for the databases that catalogs are in."""
-    return [SQLITE_JDBC] + [POSTGRES_JDBC] * any(value.startswith("jdbc:postgresql:") for value in conf.values())
+def catalog_packages(conf: Mapping[str, str]) -> list[str]:
+    """The drivers for the databases that catalogs are in, and the bundles for the stores that their files are in."""
+    is_postgres = any(value.startswith("jdbc:postgresql:") for value in conf.values())
+    return [SQLITE_JDBC, *[POSTGRES_JDBC] * is_postgres, *bundles(conf)]
 
 
 def _without_spark(environment: Mapping[str, str]) -> dict[str, str]:

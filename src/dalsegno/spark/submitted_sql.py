@@ -1,25 +1,22 @@
-"""The driver of SQL that is submitted: ``spark-submit --files NAME submitted_sql.py NAME``, a JSON list of statements.
+"""The driver of SQL that is submitted. ``submit.sql_driver`` adds the call of ``main`` with the statements.
 
-It runs wherever Spark puts it, so it needs nothing but PySpark. Each statement comes with what to configure for it, and
-with whether it was executed before, for the same captures.
+It runs wherever Spark puts it, so it is one file that needs nothing but PySpark: cluster managers disagree about where
+other files are. Each statement comes as it may be shown, with what to configure for it, and with whether it was
+executed before, for the same captures.
 """
 
-import json
-import sys
-from pathlib import Path
+from typing import Any
 
-from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 _SHOWN = 20
 
 
-def main() -> None:
+def main(statements: list[dict[str, Any]]) -> None:
     spark = SparkSession.builder.getOrCreate()
-    statements = json.loads(Path(SparkFiles.get(sys.argv[1])).read_text(encoding="utf-8"))
     for number, statement in enumerate(statements, start=1):
         which = f"statement {number} of {len(statements)}"
-        print(f"[dalsegno] {which}:\n{statement['sql']}", flush=True)  # noqa: T201
+        print(f"[dalsegno] {which}:\n{statement['shown']}", flush=True)  # noqa: T201
         if statement.get("is_done"):
             print(f"[dalsegno] {which} was executed for this capture before, and is not executed again")  # noqa: T201
             continue
@@ -29,7 +26,3 @@ def main() -> None:
         if rows.columns:
             rows.show(_SHOWN, truncate=False)
     spark.stop()
-
-
-if __name__ == "__main__":
-    main()

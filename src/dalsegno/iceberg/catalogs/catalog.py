@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyiceberg.exceptions import (
     CommitFailedException,
+    NoSuchIcebergTableError,
     NoSuchNamespaceError,
     NoSuchTableError,
     NotInstalledError,
@@ -19,17 +20,17 @@ from pyiceberg.exceptions import (
 
 from dalsegno.errors import DalsegnoError, PlatformError, UnknownName, UserError
 from dalsegno.hints import Verb, action
-from dalsegno.iceberg.files import Files
+from dalsegno.iceberg import object_stores
+from dalsegno.iceberg.files import FileOptions, Files
 from dalsegno.iceberg.history import MAIN, RawMetadata, history_of, parse_metadata
+from dalsegno.iceberg.object_stores import ObjectStore, store_at
 from dalsegno.model.snapshots import History
 from dalsegno.model.tables import TableName
-from dalsegno.settings import CatalogSettings
+from dalsegno.settings import CatalogSettings, CatalogType
+from dalsegno.storage_problems import DENIED, refused, storage_problem
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as PyIcebergCatalog
-
-#: Properties that mean the same but are spelt differently by PyIceberg and by Iceberg's Java library.
-_JAVA_NAMES = {"s3.region": "client.region"}
 
 Ref = Mapping[str, Any]
 
@@ -72,8 +73,10 @@ class Catalog:
     #: Whether a commit fails if anything changed the table since it was loaded; otherwise only if its branch moved.
     compares_whole_tables: ClassVar[bool] = True
 
-    def __init__(self, settings: CatalogSettings) -> None:
+    def __init__(self, settings: CatalogSettings, options: FileOptions | None = None) -> None:
         self.settings = settings
+        #: How its files are read.
+        self.options = options or FileOptions()
 
     @cached_property
     def pyiceberg(self) -> PyIcebergCatalog:
@@ -82,12 +85,21 @@ class Catalog:
         with self._talking("be reached"):
             from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - slow import
 
-            return load_catalog(self.settings.name, **self.pyiceberg_properties())
+            catalog = load_catalog(self.settings.name, **self.pyiceberg_properties())
+            self._prepare(catalog)
+            return catalog
+
+    def _prepare(self, catalog: PyIcebergCatalog) -> None:
+        """Make a new connection fit, or refuse what it leads to."""
 
     def pyiceberg_properties(self) -> dict[str, str]:
         """What PyIceberg's ``load_catalog`` takes."""
         settings = self.settings
-        properties = {"type": settings.type.value, **settings.properties}
+        properties = {
+            "type": settings.type.value,
+            **object_stores.pyiceberg_properties(settings),
+            **settings.properties,
+        }
         if settings.uri:
             properties["uri"] = settings.uri
         if settings.warehouse:
@@ -101,8 +113,7 @@ class Catalog:
     def spark_configuration(self) -> dict[str, str]:
         """What a Spark session needs to see the same catalog under the same name."""
         settings = self.settings
-        own = {_JAVA_NAMES.get(key, key): value for key, value in settings.properties.items()}
-        own |= self._spark_properties()
+        own = object_stores.spark_properties(settings) | dict(self._spark_properties())
         if settings.warehouse:
             own["warehouse"] = settings.warehouse
         prefix = f"spark.sql.catalog.{settings.name}"
@@ -138,14 +149,15 @@ class Catalog:
     def load(self, name: TableName) -> LoadedTable:
         with self._talking(f"load {name}"):
             table = self.pyiceberg.load_table(name.identifier)
-            files = Files(table.io)
+            files = Files.at(table.metadata_location, table.io.properties, self.options)
             return LoadedTable(
                 name, parse_metadata(files.read(table.metadata_location)), table.metadata_location, files
             )
 
     def metadata_location(self, name: TableName) -> str:
         """Where the table's metadata is said to be."""
-        return self.load(name).metadata_location
+        with self._talking(f"look for {name}"):
+            return str(self.pyiceberg.load_table(name.identifier).metadata_location)
 
     def metadata_locations(self, names: Collection[TableName], threads: int = 8) -> dict[TableName, str]:
         """Where the metadata is said to be of those of the tables that are there. Each has to be asked for."""
@@ -233,11 +245,27 @@ class Catalog:
     def forget_view(self, name: TableName) -> None:
         """Remove the catalog's entry of a view, and nothing else."""
 
+    def check_store(self) -> None:
+        """Ask the object store of the warehouse for one file, so that it can refuse now: Spark retries for minutes."""
+        warehouse = self.settings.warehouse
+        if self.settings.type is CatalogType.REST or store_at(warehouse) is not ObjectStore.S3:
+            return
+        location = f"{warehouse}/dalsegno-check"
+        with self._talking(f"read {warehouse}"):
+            try:
+                self.files_at(location).read(location)
+            except OSError as error:
+                # Without the right to list a bucket, a file that is not there is a file that must not be read.
+                if storage_problem(str(error)) not in (None, DENIED):
+                    raise
+
     def files_at(self, location: str) -> Files:
         """File access with the catalog's own properties, for locations that belong to no table."""
-        from pyiceberg.io import load_file_io  # noqa: PLC0415 - slow import
+        return Files.at(location, self.pyiceberg.properties, self.options)
 
-        return Files(load_file_io({**self.pyiceberg.properties}, location))
+    def files_of(self, name: TableName, folder: str) -> Files:
+        """File access for the folder of a table that may not be there: not yet, or not any more."""
+        return self.files_at(folder)
 
     def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref | None) -> LoadedTable:
         """Create, move or (None) remove a reference of a table, if nobody moved it in between; else ConcurrentChange.
@@ -268,8 +296,11 @@ class Catalog:
         except (DalsegnoError, ConcurrentChange):
             raise
         except (NoSuchTableError, NoSuchNamespaceError) as error:
+            why = (
+                "it isn't an Iceberg table" if isinstance(error, NoSuchIcebergTableError) else "there is no such table"
+            )
             raise UnknownName(
-                f"Catalog {self.settings.name!r} could not {doing}: there is no such table.",
+                f"Catalog {self.settings.name!r} could not {doing}: {why}.",
                 actions=[action("See what is there", Verb.LIST_TABLES, catalog=self.settings.name)],
             ) from error
         except (NotInstalledError, ModuleNotFoundError) as error:
@@ -278,6 +309,8 @@ class Catalog:
                 hint=f"pip install 'dalsegno[{self.extra}]'",
             ) from error
         except Exception as error:  # drivers raise anything; the cause stays chained
+            if (refusal := refused(error, self.settings.name, doing)) is not None:
+                raise refusal from error
             raise PlatformError(
                 f"Catalog {self.settings.name!r} ({self.settings.type}) could not {doing}: {_summary(error)}",
                 actions=[action("Check with", Verb.CHECK_CATALOGS)],

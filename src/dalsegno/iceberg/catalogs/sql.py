@@ -1,28 +1,26 @@
 """A catalog in a SQL database.
 
 Three things that PyIceberg cannot do are done here, with the same statements on the catalog's table that Iceberg's own
-JDBC catalog uses: finding a table without parsing all of its metadata, changing references of a table of format version
-3, and views.
+JDBC catalog uses: finding a table without parsing all of its metadata, swapping its pointer, and views.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyiceberg.exceptions import NoSuchTableError
 from sqlalchemy import delete, insert, make_url, select, update
 from sqlalchemy.exc import IntegrityError
 
-from dalsegno.iceberg.catalogs.catalog import Catalog, ConcurrentChange, LoadedTable, Ref
-from dalsegno.iceberg.catalogs.references import next_metadata_location, with_reference
+from dalsegno.iceberg.catalogs.catalog import LoadedTable
+from dalsegno.iceberg.catalogs.pointers import PointerCatalog
 from dalsegno.iceberg.catalogs.sql_tables import SqlTables, entries
-from dalsegno.iceberg.files import Files
+from dalsegno.iceberg.files import FileOptions
 from dalsegno.iceberg.history import RawMetadata, parse_metadata
 from dalsegno.model.tables import TableName
 from dalsegno.private_files import OWN_FOLDER, make_private_folder
@@ -37,13 +35,11 @@ _TABLE, _VIEW = "TABLE", "VIEW"
 _NAMED = 2_000
 
 
-class SqlCatalog(Catalog):
+class SqlCatalog(PointerCatalog):
     """A catalog in a SQL database, shared with Iceberg's JDBC catalog."""
 
-    has_warehouse_folder: ClassVar[bool] = True
-
-    def __init__(self, settings: CatalogSettings) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: CatalogSettings, options: FileOptions | None = None) -> None:
+        super().__init__(settings, options)
         self._ensured: set[tuple[str, ...]] = set()
 
     @cached_property
@@ -113,16 +109,6 @@ class SqlCatalog(Catalog):
                 return
         super().ensure_namespace(namespace)
 
-    def load(self, name: TableName) -> LoadedTable:
-        with self._talking(f"load {name}"):
-            location = self._metadata_location(name)
-            files = self.files_at(location)
-            return LoadedTable(name, parse_metadata(files.read(location)), location, files)
-
-    def metadata_location(self, name: TableName) -> str:
-        with self._talking(f"look for {name}"):
-            return self._metadata_location(name)
-
     def metadata_locations(self, names: Collection[TableName], threads: int = 8) -> dict[TableName, str]:
         """With one question for all of them."""
         columns = entries.c
@@ -140,10 +126,6 @@ class SqlCatalog(Catalog):
 
     def register(self, name: TableName, metadata_location: str) -> bool:
         return self._insert(name, metadata_location, _TABLE)
-
-    def files_at(self, location: str) -> Files:
-        """Tables are read by the same, not by what PyIceberg chooses, so files can be copied inside one filesystem."""
-        return Files.at(location, self._properties)
 
     @cached_property
     def has_views(self) -> bool:
@@ -213,33 +195,15 @@ class SqlCatalog(Catalog):
             connection.execute(delete(entries).where(*same))
             connection.commit()
 
-    def set_ref(self, table: LoadedTable, ref_name: str, ref: Ref | None) -> LoadedTable:
-        changed = with_reference(table, ref_name, ref)
-        location = next_metadata_location(table)
-        content = json.dumps(changed, separators=(",", ":")).encode()
-        with self._talking(f"write into {table.name}"):
-            table.files.write(location, gzip.compress(content) if ".gz." in location else content)
-        columns = entries.c
-        with self._talking(f"write a branch into {table.name}"), self._sql.engine.connect() as connection:
-            swapped = connection.execute(
-                update(entries)
-                .where(*self._is(table.name), columns.metadata_location == table.metadata_location)
-                .values(metadata_location=location, previous_metadata_location=table.metadata_location)
-            )
+    def _swap(self, table: LoadedTable, changed: RawMetadata, location: str) -> bool:
+        same = (*self._is(table.name), entries.c.metadata_location == table.metadata_location)
+        values = {"metadata_location": location, "previous_metadata_location": table.metadata_location}
+        with self._sql.engine.connect() as connection:
+            swapped = connection.execute(update(entries).where(*same).values(**values))
             connection.commit()
-        if swapped.rowcount != 1:
-            table.files.delete(location)
-            raise ConcurrentChange(f"{table.name} was changed by another process")
-        return table.with_metadata(changed, location, changed_ref=ref_name)
+        return swapped.rowcount == 1
 
-    def has(self, name: TableName) -> bool:
-        with self._talking(f"look for {name}"):
-            try:
-                return bool(self._metadata_location(name))
-            except NoSuchTableError:
-                return False
-
-    def _metadata_location(self, name: TableName) -> str:
+    def _location_of(self, name: TableName) -> str:
         with self._sql.engine.connect() as connection:
             query = select(entries.c.metadata_location).where(*self._is(name))
             kinds = self._sql.is_table()

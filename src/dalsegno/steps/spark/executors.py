@@ -21,6 +21,7 @@ from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.server import java_of, running_in
 from dalsegno.steps.contract import Work
 from dalsegno.steps.spark import sessions
+from dalsegno.steps.spark.applications import ClusterApplication
 
 _GONE_SECONDS = 30.0
 
@@ -74,6 +75,8 @@ def ensure_gone(settings: Settings, executor: Mapping[str, Any] | None, machine:
             sessions.clear(Session(remote, session_id_for(key)))
         case {"has_ended": True}:
             return
+        case {"submitted": _, "application": application}:
+            ClusterApplication.of_json(application).end()
         case {"submitted": key, "deploy_mode": "cluster"}:
             raise PlatformError(
                 f"The driver of attempt {key} was submitted to a cluster, and nobody heard how it ended: it may still "

@@ -7,48 +7,37 @@ the session is cleared as well.
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 from dalsegno.errors import DalsegnoError, PlatformError, UserError
 from dalsegno.model.full_refresh import replaces
 from dalsegno.model.outcomes import Failed, FailureKind, Outcome, Succeeded
 from dalsegno.plan.full_refresh import refuse_untrusted
 from dalsegno.spark.failures import explained
-from dalsegno.spark.properties import as_properties
-from dalsegno.spark.server import jdbc_drivers, taken_packages
-from dalsegno.spark.session import defaults, iceberg_conf, runtime, spark_environment
-from dalsegno.spark.submit import SQL_DRIVER, spark_home, submit_command
+from dalsegno.spark.submission_failures import refusal
+from dalsegno.spark.yarn import Application
 from dalsegno.steps import supervision
 from dalsegno.steps.attempt_log import AttemptLog
-from dalsegno.steps.capture_file import captures_conf
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.fields import SourceFile
 from dalsegno.steps.processes import ProcessRunner, command_job
 from dalsegno.steps.python import import_path, script_words
-from dalsegno.steps.spark import sessions
-from dalsegno.steps.spark.params import BLOCK, Jar, Script, SparkStep, Sql, Submission, spark_step
+from dalsegno.steps.spark import applications, sessions
+from dalsegno.steps.spark.applications import ClusterApplication
+from dalsegno.steps.spark.params import BLOCK, Script, SparkStep, Sql, spark_step
+from dalsegno.steps.spark.submissions import SUBMITTED_TO, application_of, submitted_job, tracked_sql
 from dalsegno.steps.spark.work import SqlWork
-from dalsegno.steps.stamps import stamp, statement_stamp
 from dalsegno.steps.supervision import Ended, Job
 
-_PROPERTIES, _STATEMENTS = "spark.properties", "statements.json"
-_DEPLOY_MODE = "spark.submit.deployMode"
-#: What ``spark-submit`` says of an application that YARN or Kubernetes has seen to its end.
+#: What ``spark-submit`` says of an application that a cluster has seen to its end.
 _ENDED = re.compile(r"finished with failed status|Application \S+ is killed|Container final statuses")
-#: Whoever manages the cluster must not execute statements a second time, and must say how they ended.
-_ONCE = {
-    "spark.yarn.maxAppAttempts": "1",
-    "spark.driver.supervise": "false",
-    "spark.yarn.submit.waitAppCompletion": "true",
-    "spark.kubernetes.submission.waitAppCompletion": "true",
-    "spark.standalone.submit.waitAppCompletion": "true",
-}
+
+#: How much of the reason of an application's end is part of a message.
+_REASON_CHARACTERS = 1000
 
 
 class SparkProcessRunner(ProcessRunner):
@@ -66,31 +55,69 @@ class SparkProcessRunner(ProcessRunner):
                     work.log_of_work.note_job(self.name)
                 if tracked is not None and (outputs := tracked.outputs_if_done()) is not None:
                     return Finished(Succeeded(outputs))
+                if (application := _submitted_elsewhere(work, step)) is not None:
+                    return Started({applications.HANDLE: application.as_json})
             except DalsegnoError as error:
                 kind = FailureKind.PLATFORM if isinstance(error, PlatformError) else FailureKind.FATAL
                 return Finished(Failed(kind, error.message, error.hint))
-        return super().start(work)
+        started = super().start(work)
+        if isinstance(started, Started) and (noted := applications.noted(work)) is not None:
+            return Started({**started.handle, applications.HANDLE: noted.as_json})
+        return started
 
     def job(self, work: Work) -> Job:
         step = spark_step(work)
         if step.submission:
-            return _submitted(work, step, step.submission)
+            return submitted_job(work, step, step.submission)
         assert isinstance(step.job, Script)  # noqa: S101 - SQL is executed by a thread
         return _connected(work, step, step.job)
 
     def poll(self, work: Work, patience: float) -> Running | Finished:
-        state = super().poll(work, patience)
-        if isinstance(state, Running):
-            sessions.keep_warm(work)
-        return state
+        match supervision.poll(work, patience):
+            case Running() as running:
+                sessions.keep_warm(work)
+                return running
+            case Ended() as ended:
+                application = applications.noted(work)
+                if application is None or ended.reason == "not_started" or _has_succeeded(ended):
+                    return Finished(self.outcome(work, ended))
+                return self._followed(work, application, ended, patience)
+
+    def _followed(
+        self, work: Work, application: ClusterApplication, ended: Ended, patience: float
+    ) -> Running | Finished:
+        """The end of ``spark-submit`` is not that of its application, which the cluster goes on to run."""
+        if ended.reason in ("cancelled", "timed_out"):
+            try:
+                applications.end(work, application)
+            except PlatformError as error:
+                # As long as it may be at work, the step has not ended.
+                raise OSError(str(error)) from error
+            return Finished(self.outcome(work, ended))
+        match applications.look(work, application, patience):
+            case Running() as running:
+                return running
+            case None:
+                outcome = self.outcome(work, ended)
+                return Finished(_refused(work) or outcome)
+            case found if found.has_succeeded:
+                return Finished(self.outcome(work, replace(ended, reason="exited", code=0, signal=None)))
+            case found:
+                self.outcome(work, ended)
+                # YARN lists what it refused as failed.
+                return Finished(_refused(work) or _application_failure(work, application, found))
 
     def cancel(self, work: Work) -> None:
         # The process first: it could ask Spark for more.
         super().cancel(work)
+        if (application := applications.noted(work)) is not None:
+            applications.end(work, application)
         sessions.cleared(work)
 
     def outcome(self, work: Work, ended: Ended) -> Outcome:
         outcome = super().outcome(work, ended)
+        if isinstance(outcome, Failed) and applications.noted(work) is None:
+            outcome = _refused(work) or outcome
         _note_end(work, ended, outcome)
         try:
             sessions.cleared(work)
@@ -99,6 +126,46 @@ class SparkProcessRunner(ProcessRunner):
             if not isinstance(outcome, Succeeded):
                 raise
         return outcome
+
+
+def _has_succeeded(ended: Ended) -> bool:
+    return ended.reason == "exited" and ended.code == 0
+
+
+def _submitted_elsewhere(work: Work, step: SparkStep) -> ClusterApplication | None:
+    """The attempt's application, if another machine submitted it and died before that was stored."""
+    if step.submission is None or work.settings.store.startswith("sqlite:"):
+        return None
+    application = application_of(work, step, step.submission)
+    return application if application is not None and application.find() is not None else None
+
+
+def _refused(work: Work) -> Failed | None:
+    """Why a cluster did not take what was submitted, if that is known."""
+    if not (work.folder / SUBMITTED_TO).exists():
+        return None
+    with suppress(OSError):
+        if (found := refusal(work.log.read_text(encoding="utf-8", errors="replace"))) is not None:
+            return Failed(FailureKind.FATAL, found.message, found.hint)
+    return None
+
+
+def _application_failure(work: Work, application: ClusterApplication, found: Application) -> Failed:
+    """How an application ended in its cluster. What its driver printed stays there."""
+    message = f"{found.id} ended on YARN as {found.final_state}"
+    if found.state == "KILLED":
+        return Failed(FailureKind.PLATFORM, f"{message}: somebody killed it there.")
+    secrets = list(work.secrets)
+    with suppress(UserError):
+        secrets += spark_step(work).secrets
+    log = AttemptLog(work.log, secrets, limit=work.log_limit)
+    hint = f"See what the driver printed: yarn logs -applicationId {found.id}"
+    with suppress(PlatformError):
+        if reason := log.masked(application.client.diagnostics(found)):
+            # Where its client died, nobody has printed this.
+            log.note(f"{message}: {reason}")
+            message = f"{message}: {reason.partition(chr(10))[0][:_REASON_CHARACTERS]}"
+    return Failed(FailureKind.USER, message, hint=hint)
 
 
 def _connected(work: Work, step: SparkStep, script: Script) -> Job:
@@ -118,28 +185,6 @@ def _connected(work: Work, step: SparkStep, script: Script) -> Job:
     return command_job(work, BLOCK, command, files=source.copies, variables=variables, secrets=session.secrets)
 
 
-def tracked_sql(work: Work, step: SparkStep) -> SqlWork | None:
-    """The record of the work of submitted SQL, if there are captures behind which it is done."""
-    log = work.log_of_work
-    if log is None or step.submission is None or not isinstance(step.job, Sql):
-        return None
-    written = [log.block(BLOCK), *([step.job.file_text] if step.job.file_text is not None else [])]
-    conf = {**sessions.overwrite_mode(work.settings), **work.settings.spark_conf, **step.conf}
-    names = (conf.get("spark.sql.defaultCatalog", "spark_catalog"), ("default",))
-    say = AttemptLog(work.log, (*work.secrets, *step.secrets), limit=work.log_limit).note
-    return SqlWork(
-        work,
-        log,
-        log.template(*written),
-        step.job.statements,
-        is_idempotent=step.is_idempotent,
-        say=say,
-        names=names,
-        is_static=conf[sessions.OVERWRITE_MODE].lower() != "dynamic",
-        conf=step.conf,
-    )
-
-
 def _note_end(work: Work, ended: Ended, outcome: Outcome) -> None:
     """Record that the driver of submitted SQL has ended, and how; what was not heard stays in doubt."""
     if not _is_tracked(work):
@@ -152,7 +197,7 @@ def _note_end(work: Work, ended: Ended, outcome: Outcome) -> None:
         return
     if isinstance(outcome, Succeeded):
         tracked.end_all(outcome.outputs)
-    elif ended.reason == "exited" and _has_driver_ended(work, tracked):
+    elif _has_driver_ended(work, ended, tracked):
         tracked.note_driver_ended()
 
 
@@ -166,69 +211,15 @@ def _is_tracked(work: Work) -> bool:
     return not block.get("jar") and not any(name.endswith(".py") for name in names)
 
 
-def _has_driver_ended(work: Work, tracked: SqlWork) -> bool:
-    """Whether the end of ``spark-submit`` is that of the driver: of one in a cluster, it must have said so."""
+def _has_driver_ended(work: Work, ended: Ended, tracked: SqlWork) -> bool:
+    """Whether the end of ``spark-submit`` is that of the driver: of one in a cluster, somebody must have said so."""
+    if applications.noted(work) is not None:
+        # It was looked for, and is not at work.
+        return ended.reason != "not_started"
+    if ended.reason != "exited":
+        return False
     if not tracked.is_in_cluster():
         return True
     with suppress(OSError):
         return _ENDED.search(work.log.read_text(encoding="utf-8", errors="replace")) is not None
     return False
-
-
-def _submitted(work: Work, step: SparkStep, submission: Submission) -> Job:
-    own_conf = sessions.catalog_conf(work.settings) | dict(work.settings.spark_conf) | dict(step.conf)
-    tracked = tracked_sql(work, step)
-    if tracked is not None:
-        own_conf |= _ONCE
-        deploy_mode = submission.deploy_mode or own_conf.get(_DEPLOY_MODE, "client")
-        tracked.resume(None)
-        tracked.begin_all({"submitted": work.key, "deploy_mode": deploy_mode.lower()})
-    java, jars = runtime([*jdbc_drivers(own_conf), *taken_packages(own_conf)])
-    master = submission.master or own_conf.get("spark.master", "local[*]")
-    variables = {**step.variables, **spark_environment(java), "SPARK_HOME": str(spark_home())}
-    if master.startswith("local"):
-        conf = defaults(jars, os.cpu_count() or 2) | {"spark.driver.memory": work.settings.spark_memory}
-    else:
-        conf = iceberg_conf(jars)
-        # Executors on other machines must be able to reach the driver.
-        del variables["SPARK_LOCAL_IP"]
-    mode = sessions.overwrite_mode(work.settings)
-    ours = {"spark.app.name": work.key, **stamp(work), **captures_conf(work), **mode}
-    conf |= ours | own_conf | {"spark.master": master}
-    files = {_PROPERTIES: as_properties(conf)}
-    match step.job:
-        case Sql(statements):
-            texts = tracked.texts if tracked else statements
-            files[_STATEMENTS] = json.dumps([_told(work, n, each, tracked) for n, each in enumerate(texts, 1)])
-            file, args = str(SQL_DRIVER), [_STATEMENTS]
-        case Script(source):
-            file, args = str(source.runnable(work.folder)), list(step.args)
-            files |= source.copies
-            if source.content is not None:
-                # What is beside the file is imported from there.
-                variables["PYTHONPATH"] = _with_folder(source, variables.get("PYTHONPATH"))
-        case Jar(address):
-            file, args = address, list(step.args)
-    command = submit_command(
-        work.folder / _PROPERTIES,
-        file,
-        args,
-        main_class=submission.main_class,
-        deploy_mode=submission.deploy_mode,
-        packages=submission.packages,
-        files=[str(work.folder / name) for name in files if name == _STATEMENTS],
-    )
-    return command_job(work, BLOCK, command, files=files, variables=variables, secrets=step.secrets)
-
-
-def _with_folder(source: SourceFile, path: str | None) -> str:
-    return os.pathsep.join(filter(None, [str(source.path.parent), path]))
-
-
-def _told(work: Work, number: int, statement: str, tracked: SqlWork | None) -> dict[str, Any]:
-    """A statement as its driver needs it: stamped, and not executed if it is done."""
-    told: dict[str, Any] = {"sql": statement, "conf": statement_stamp(number, statement)}
-    if tracked is not None:
-        told["conf"] |= stamp(work, tracked.unit.id)
-        told["is_done"] = tracked.is_done(number)
-    return told

@@ -8,7 +8,7 @@ from dalsegno.errors import UserError
 from dalsegno.model.outcomes import Failed, FailureKind
 from dalsegno.steps import supervision
 from dalsegno.steps.contract import Finished, Running, Started, Work
-from dalsegno.steps.spark import scripts, sql
+from dalsegno.steps.spark import applications, scripts, sql
 from dalsegno.steps.spark.params import Sql, spark_step
 from dalsegno.steps.spark.processes import SparkProcessRunner
 
@@ -34,7 +34,8 @@ class SparkRunner:
         return self._processes.start(work)
 
     def poll(self, work: Work, patience: float) -> Running | Finished:
-        if supervision.is_claimed(work):
+        # An application of a cluster is found without the attempt's folder.
+        if supervision.is_claimed(work) or applications.noted(work) is not None:
             return self._processes.poll(work, patience)
         return sql.poll(work, patience)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dalsegno.errors import PlatformError
 from dalsegno.iceberg.catalogs import open_catalog, spark_configuration
+from dalsegno.iceberg.object_stores import is_cloud_variable, spark_variables
 from dalsegno.settings import Settings
 from dalsegno.spark.connect import Session, session_id_for
 from dalsegno.spark.failures import explained
@@ -24,6 +26,8 @@ _OPENED = "spark-session"
 HANDLE = "session"
 #: Spark's setting that says what ``INSERT OVERWRITE`` deletes.
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+#: Spark's setting that says where drivers are.
+DEPLOY_MODE = "spark.submit.deployMode"
 #: Spark's setting that sends writes to a branch, in tables that allow it.
 WAP_BRANCH = "spark.wap.branch"
 
@@ -38,13 +42,35 @@ def catalog_conf(settings: Settings) -> dict[str, str]:
     return {key: value for catalog in settings.catalogs.values() for key, value in spark_configuration(catalog).items()}
 
 
+def cloud_variables(settings: Settings) -> dict[str, str]:
+    """The environment variables with which a driver reaches the object stores of the catalogs."""
+    environment = without_secrets(os.environ, settings)
+    found = {name: value for name, value in environment.items() if is_cloud_variable(name, settings.catalogs)}
+    return found | spark_variables(settings.catalogs)
+
+
+def check_stores(settings: Settings, statements: Iterable[str]) -> None:
+    """Let the object stores of the catalogs that statements name refuse at once, with the setting to change."""
+    words = {word for statement in statements for word in re.findall(r"\w+", statement)}
+    for name in settings.catalogs.keys() & words:
+        open_catalog(settings.catalogs[name]).check_store()
+
+
+def is_begun(work: Work) -> bool:
+    """Whether a process has opened the attempt's session before."""
+    return (work.folder / _OPENED).exists() or HANDLE in (work.handle or {})
+
+
 def local_server(settings: Settings) -> LocalServer:
+    credentials = cloud_variables(settings)
     return LocalServer(
         settings.root,
-        conf=catalog_conf(settings) | dict(settings.spark_conf),
+        # Its driver is a server on this machine, wherever those of submitted steps are.
+        conf=catalog_conf(settings) | {k: v for k, v in settings.spark_conf.items() if k != DEPLOY_MODE},
         memory=settings.spark_memory,
         idle_minutes=settings.spark_idle_minutes,
-        environment=without_secrets(os.environ, settings),
+        environment=without_secrets(os.environ, settings) | credentials,
+        credentials=credentials,
     )
 
 

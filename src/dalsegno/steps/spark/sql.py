@@ -262,6 +262,8 @@ class SqlThread(threading.Thread):
                 self.log.note(f"All of it was done before, for the same captures, by {tracked.unit.begun_by}.")
                 return Succeeded(outputs)
             self.statements = tracked.texts
+        if not sessions.is_begun(self.work):
+            sessions.check_stores(self.work.settings, self.statements)
         if self.step.is_atomic:
             return atomic.AtomicScript(self, self.statements, tracked).executed()
         session = sessions.connected(self.work, self.log.note)
