@@ -1,11 +1,11 @@
 """What captures cost where each request to the store takes 30 ms: python -m benchmarks.lake
 
-Tables whose range is 1, 100 and 1,000 snapshots of one file each, with the manifests as they were written and
-rewritten into one, on an S3 server of this machine (versitygw, built with Go) behind a proxy that counts requests and
-delays each. Measured are captures and commits with an empty cache, ``before_after``, a look at 1,000 watched tables,
-and the CPU time of a cold ``dalsegno capture``; beside them PyIceberg's planning of a scan of the same files, and
-Spark's count of the same range, for which it reads metadata only. *Rounds* are requests that wait for each other. The
-catalog is SQLite on this machine: its calls are counted apart. The last line is JSON.
+Captures of 1, 100 and 1,000 snapshots of one file each, with manifests as they were written and rewritten into one, on
+an S3 server of this machine (versitygw, built with Go) behind a proxy that counts requests and delays each. Measured
+are captures and commits with an empty cache, ``before_after``, a look at 1,000 watched tables, and the CPU time of a
+cold ``dalsegno capture``; beside them PyIceberg's planning of a scan of the same files, and Spark's count of the same
+range, for which it reads metadata only. *Rounds* are requests that wait for each other. The catalog is SQLite on this
+machine: its calls are counted apart. The last line is JSON.
 """
 
 from __future__ import annotations

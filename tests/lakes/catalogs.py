@@ -6,16 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog import Catalog
 
-from dalsegno import Settings
+from dalsegno import Lake, Settings
+from dalsegno.model.tables import TableName
 from dalsegno.settings import CatalogSettings, CatalogType
-from tests.iceberg.support import files_below, settings_with
+from tests.iceberg.support import arrow_rows, files_below, settings_with
 from tests.lakes.hive import HiveMetastore
 from tests.lakes.object_stores import ObjectStore
 from tests.services.postgres import Postgres
 from tests.services.rest_catalog import RestCatalog
 
+SCHEMA = pa.schema([pa.field("id", pa.int32())])
 UNCACHED = {"cache-enabled": "false"}
 
 
@@ -60,3 +64,21 @@ def stored_below(location: str, properties: dict[str, str] | None = None) -> set
     store = ObjectStore(named["s3.endpoint"], named["s3.access-key-id"], named["s3.secret-access-key"])
     prefix = f"{address.path.strip('/')}/"
     return {f"s3://{address.netloc}/{key}" for key in store.keys(address.netloc, prefix)}
+
+
+def writer(lake: Lake) -> Catalog:
+    return lake.catalog("lake").pyiceberg
+
+
+def table_with(lake: Lake, *ids: int) -> str:
+    """A table in a namespace of the lake's own, one append for each id."""
+    namespace = f"db_{lake.settings.change_namespace}"
+    writer(lake).create_namespace_if_not_exists(namespace)
+    table = writer(lake).create_table_if_not_exists(f"{namespace}.t", SCHEMA)
+    for id_ in ids:
+        table.append(pa.table({"id": [id_]}, schema=SCHEMA))
+    return f"{namespace}.t"
+
+
+def rows_of(lake: Lake, name: TableName) -> object:
+    return arrow_rows(writer(lake).load_table(name.identifier).scan().to_arrow())

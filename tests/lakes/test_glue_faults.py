@@ -6,20 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyiceberg.catalog import Catalog
 
 from dalsegno import Lake
 from dalsegno.errors import UnknownName
 from dalsegno.iceberg.catalogs import ConcurrentChange
 from dalsegno.model.tables import TableName
-from tests.iceberg.support import arrow_rows, fresh_name, numbered
-from tests.lakes.catalogs import make_settings, stored_below
+from tests.iceberg.support import fresh_name, numbered
+from tests.lakes.catalogs import make_settings, rows_of, stored_below, table_with
 from tests.lakes.glue import GlueProxy, running_glue_proxy
 from tests.lakes.object_stores import ObjectStore
 
-SCHEMA = pa.schema([pa.field("id", pa.int32())])
 BRANCH = {"type": "branch", "min-snapshots-to-keep": 1}
 
 
@@ -37,23 +34,6 @@ def lake(request: pytest.FixtureRequest, glue: GlueProxy, tmp_path: Path) -> Ite
     glue.lost.clear()
     with Lake.open(replace(settings, catalogs={"lake": catalog}, change_namespace=fresh_name())) as opened:
         yield opened
-
-
-def writer(lake: Lake) -> Catalog:
-    return lake.catalog("lake").pyiceberg
-
-
-def table_with(lake: Lake, *ids: int) -> str:
-    namespace = f"db_{lake.settings.change_namespace}"
-    writer(lake).create_namespace_if_not_exists(namespace)
-    table = writer(lake).create_table_if_not_exists(f"{namespace}.t", SCHEMA)
-    for id_ in ids:
-        table.append(pa.table({"id": [id_]}, schema=SCHEMA))
-    return f"{namespace}.t"
-
-
-def rows_of(lake: Lake, name: TableName) -> object:
-    return arrow_rows(writer(lake).load_table(name.identifier).scan().to_arrow())
 
 
 def test_lost_answers_are_found_out(lake: Lake, glue: GlueProxy, moto: ObjectStore) -> None:

@@ -12,20 +12,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog import Catalog
 
 from dalsegno import Lake
 from dalsegno.errors import UnknownName
 from dalsegno.iceberg.catalogs import ConcurrentChange, hive
 from dalsegno.model.tables import TableName
 from dalsegno.settings import CatalogSettings, CatalogType
-from tests.iceberg.support import arrow_rows, fresh_name, numbered, settings_with, sqlite_settings
-from tests.lakes.catalogs import make_settings, stored_below
+from tests.iceberg.support import fresh_name, numbered, settings_with, sqlite_settings
+from tests.lakes.catalogs import SCHEMA, make_settings, rows_of, stored_below, table_with
 from tests.lakes.hive import HiveMetastore, running_metastore
 from tests.services.ports import LOOPBACK
 
 pytestmark = pytest.mark.prove_lakes
-SCHEMA = pa.schema([pa.field("id", pa.int32())])
 BRANCH = {"type": "branch", "min-snapshots-to-keep": 1}
 ODD_TYPES = [
     *("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"),
@@ -97,23 +95,6 @@ def lake(request: pytest.FixtureRequest, proxy: ThriftProxy, tmp_path: Path) -> 
     catalog = replace(settings.catalogs["lake"], uri=uri)
     with Lake.open(replace(settings, catalogs={"lake": catalog}, change_namespace=fresh_name())) as opened:
         yield opened
-
-
-def writer(lake: Lake) -> Catalog:
-    return lake.catalog("lake").pyiceberg
-
-
-def table_with(lake: Lake, *ids: int) -> str:
-    namespace = f"db_{lake.settings.change_namespace}"
-    writer(lake).create_namespace_if_not_exists(namespace)
-    table = writer(lake).create_table_if_not_exists(f"{namespace}.t", SCHEMA)
-    for id_ in ids:
-        table.append(pa.table({"id": [id_]}, schema=SCHEMA))
-    return f"{namespace}.t"
-
-
-def rows_of(lake: Lake, name: TableName) -> object:
-    return arrow_rows(writer(lake).load_table(name.identifier).scan().to_arrow())
 
 
 def test_lost_answers_are_found_out(lake: Lake, proxy: ThriftProxy) -> None:

@@ -104,7 +104,7 @@ class _Check:
 
     def read(self) -> str:
         if not self.found:
-            raise _NotTried("there is no table yet to try it on")
+            raise _NotTried("the catalog has no table")
         table = self.catalog.load(self.found[0])
         return f"the metadata of {table.name} can be read"
 
