@@ -112,7 +112,7 @@ def refused(error: BaseException, catalog: str, doing: str) -> StorageRefused | 
     if problem is None:
         return None
     return StorageRefused(
-        f"Catalog {catalog!r} could not {doing}: {problem.problem}. The store says: {first_line(error)}",
+        f"Catalog {catalog!r} could not {doing}: {problem.problem}. The store says: {first_line(error).rstrip('.')}.",
         hint=advice_for(problem, catalog),
     )
 
